@@ -374,8 +374,8 @@ AWAITED_TASKS = {
     "workflows/subtasks/child_runs.py: __post_init__",
     "workflows/subtasks/dispatch.py: _start_ready",
     "workflows/subtasks/dispatch.py: _stop",
-    "workflows/subtasks/dispatch.py: at",  # a timer alone
-    "workflows/supervisor.py: _to_its_end",
+    "workflows/subtasks/dispatch.py: task_at",  # a timer alone
+    "workflows/supervisor.py: _finish_closing",
 }
 
 

@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 def in_background(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Begins work that nobody awaits.
+    """Starts work that nobody awaits.
 
-    An error that the work does not expect fails the workflow task, as one of the main work does:
-    the run stands still until its code is mended, instead of continuing without that work.
+    An unexpected error fails the workflow task, as an error of the main work does: the run stops
+    until its code is fixed, instead of continuing without that work.
     """
     task = asyncio.create_task(_with_its_errors_seen(work))
     task.add_done_callback(lambda _: work.close())  # it may be cancelled before it begins
@@ -37,7 +37,7 @@ def _fail(error: Exception) -> NoReturn:
 
 
 async def let_ready_tasks_finish() -> None:
-    """Returns when no other task is ready: that is when the SDK looks at conditions.
+    """Returns when no other task is ready: only then does the SDK check conditions.
 
     A result may come together with a cancellation or with the end of a wait, and reach its task
     only after that.
@@ -63,7 +63,7 @@ async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> bool:
 class BackgroundTask(ABC):
     """Begins a piece of work whenever one is due and none is under way.
 
-    The dispatch asks it after every change.
+    The dispatch calls `begin_if_due` after every change.
     """
 
     def __init__(self) -> None:
@@ -75,27 +75,27 @@ class BackgroundTask(ABC):
 
     @abstractmethod
     async def _work(self) -> None:
-        """Does one piece of work. Anticipated failures and cancellation end it quietly."""
+        """Does one piece of work. Expected failures and a cancellation end it without an error."""
 
     @property
     def running(self) -> bool:
         """True while a piece of work is under way."""
         return self._task is not None and not self._task.done()
 
-    def consider(self) -> None:
+    def begin_if_due(self) -> None:
         """Begins a piece of work if one is due."""
         if not self.running and self._is_due():
             self._task = in_background(self._work())
 
-    def forget(self) -> None:  # noqa: B027 (most have nothing to drop)
-        """Drops all work that builds on findings, because one of them is done again."""
+    def discard(self) -> None:  # noqa: B027 (most have nothing to drop)
+        """Drops all work based on findings, because one of them is redone."""
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        """Returns the tasks that a dispatch has to await: the piece of work under way, if any."""
+        """Returns the task under way, if there is one, for the dispatch to await."""
         return [self._task] if self._task is not None and self.running else []
 
     async def stop(self) -> None:
-        """Cancels the work under way and awaits its end, so that what it consumed is booked.
+        """Cancels the work under way and awaits its end, so that its usage is booked.
 
         Raises CancelledError if the caller was cancelled meanwhile.
         """
@@ -103,5 +103,5 @@ class BackgroundTask(ABC):
             raise asyncio.CancelledError
 
     async def end(self) -> None:
-        """Stops the work for a run that closes: nothing that comes meanwhile cancels that."""
+        """Stops the work for a run that is closing; a cancellation meanwhile is ignored."""
         await stop_all(self.tasks())

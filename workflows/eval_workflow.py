@@ -1,7 +1,7 @@
 """An eval: each question of a set as a run of its own, within one budget and deadline.
 
-The runs are roots: they outlive an eval that is terminated, and one of the same id that begins
-again finds them.
+The runs are roots: they outlive an eval that is terminated, and a new eval with the same id finds
+them.
 """
 
 import asyncio
@@ -63,16 +63,16 @@ _OF_ALL = {ErrorKind.INVALID_REQUEST, ErrorKind.UNKNOWN_TEAM, ErrorKind.PROVIDER
 
 @workflow.defn
 class EvalWorkflow:
-    """Asks the questions of a set and judges the answers.
+    """Runs the questions of a set and judges the answers.
 
-    A budget or deadline that is used up ends it as partial.
+    It ends as partial when its budget or deadline is used up.
     """
 
     @workflow.init
     def __init__(self, given: EvalInput | None = None, *surplus: object) -> None:
         """Reads the input.
 
-        A bad one is refused by `run`: an error raised here would block the workflow.
+        A bad input is rejected by `run`: an error raised here would block the workflow.
         """
         self._questions: Questions | None = None
         with contextlib.suppress(ValueError):
@@ -103,16 +103,16 @@ class EvalWorkflow:
 
     @workflow.query
     def progress(self) -> EvalProgress | None:
-        """The progress: counts, what was spent, time and cost to go."""
+        """The progress: counts, spending, and the estimated time and cost to go."""
         return self._questions.progress() if self._questions else None
 
     def details(self) -> str:
-        """Returns the Markdown that the Web UI shows."""
+        """Returns the Markdown for the Web UI."""
         return self._questions.details() if self._questions else ""
 
 
 class Questions:
-    """The questions of one eval: those that wait, and those under way."""
+    """The questions of one eval, waiting and under way."""
 
     def __init__(self, given: EvalInput) -> None:
         self._given = given
@@ -131,10 +131,13 @@ class Questions:
         self._changed = False
 
     async def begin(self) -> None:
-        """Takes over the set, once."""
+        """Copies the set into the eval, unless an earlier execution has done so.
+
+        Raises CallFailed.
+        """
         if self._call.store_id:
             return
-        begun: EvalBegun = await activity_calls.with_store(
+        begun: EvalBegun = await activity_calls.store_call(
             EvalActivities.begin_eval, limits.SETUP_TIMEOUT, "take over the set", self._beginning()
         )
         self._call = self._call.model_copy(
@@ -148,7 +151,10 @@ class Questions:
         return BeginEval(**self._call.model_dump(), judge=judge, expires_at=expires_at)
 
     async def ask_all(self) -> None:
-        """Asks the questions, as many at once as may be, until all have ended or none may begin."""
+        """Runs the questions, as many at once as allowed, until no more may begin.
+
+        Continues as new when the history gets long. Raises CallFailed.
+        """
         while True:
             self._changed = False
             while self._may_begin():
@@ -161,12 +167,12 @@ class Questions:
             await workflow.wait_condition(lambda: self._changed)
 
     async def close(self) -> EvalResult:
-        """Returns the result, after the table was stored."""
+        """Returns the result, after the table was stored. Raises CallFailed."""
         self._status = "partial" if self._state.ended < self._given.total else "completed"
-        return await self._stored()
+        return await self._store_result()
 
     async def cancel(self) -> None:
-        """Cancels the runs under way, and stores what the others came to."""
+        """Cancels the runs under way, and stores the scores of the others."""
         self._status, self._why = "cancelled", "the eval was cancelled"
         for run_id in sorted(self._started):
             with contextlib.suppress(FailureError):  # it has ended
@@ -180,7 +186,7 @@ class Questions:
             task.cancel()
         with contextlib.suppress(CallFailed):
             if self._call.store_id:
-                await self._stored(limits.CLOSING_PATIENCE)
+                await self._store_result(limits.CLOSING_PATIENCE)
 
     def progress(self) -> EvalProgress:
         """Returns the progress of the eval."""
@@ -220,10 +226,10 @@ class Questions:
         return (self._deadline_at - workflow.now()).total_seconds()
 
     @property
-    def _is_long(self) -> bool:
+    def _is_history_long(self) -> bool:
         """True if the history should not grow further.
 
-        Then runs under way end, and the eval continues as new.
+        Then the runs under way end, and the eval continues as new.
         """
         info = workflow.info()
         length = info.get_current_history_length()
@@ -234,12 +240,12 @@ class Questions:
         return self._status == "cancelled"
 
     def _may_begin(self) -> bool:
-        if self._is_over() or self._is_long:
+        if self._is_over() or self._is_history_long:
             return False
         return len(self._under_way) < self._given.parallel
 
     def _is_over(self) -> bool:
-        """True if no further question begins; `why` says so if some are left."""
+        """True if no further question begins; sets the reason if some are left."""
         if self._state.next >= self._given.total:
             return True
         if not self._why and self._time_left < limits.MIN_DEADLINE.total_seconds():
@@ -247,7 +253,7 @@ class Questions:
         return bool(self._why)
 
     async def _begin_next(self) -> bool:
-        """Begins the next question. Returns False if the budget has nothing for it now."""
+        """Begins the next question. Returns False if the budget has no room for it now."""
         given, state = self._given, self._state
         slots = min(given.parallel - len(self._under_way), given.total - state.next)
         grants = tuple(grant for _, grant, _ in self._under_way.values())
@@ -258,16 +264,16 @@ class Questions:
                 self._why = "its budget is used up"
             return False
         if not self._waiting:
-            await self._load()
+            await self._load_cases()
         index, case = state.take_next(), self._waiting.popleft()
-        task = in_background(self._ask(index, case, grant))
+        task = in_background(self._run_question(index, case, grant))
         self._under_way[index] = case.name, grant, task
         return True
 
-    async def _load(self) -> None:
+    async def _load_cases(self) -> None:
         wanted = CasesInput(**self._call.model_dump(), first=self._state.next)
         summary = f"questions from {self._state.next + 1} on"
-        reply = await activity_calls.with_store(
+        reply = await activity_calls.store_call(
             EvalActivities.eval_cases,
             limits.SETUP_TIMEOUT,
             summary,
@@ -275,10 +281,10 @@ class Questions:
         )
         self._waiting.extend(reply.cases)
 
-    async def _ask(self, index: int, case: CasePart, grant: RunGrantOf) -> None:
-        """Runs a question to its end, has it judged, and counts it."""
+    async def _run_question(self, index: int, case: CasePart, grant: RunGrantOf) -> None:
+        """Runs a question to its end, and has the answer judged and counted."""
         try:
-            ended, problem = await self._run(case, grant)
+            ended, problem = await self._run_case(case, grant)
             await self._judge(
                 index,
                 case,
@@ -290,8 +296,11 @@ class Questions:
             del self._under_way[index]
             self._changed = True
 
-    async def _run(self, case: CasePart, grant: RunGrantOf) -> tuple[bool, Problem | None]:
-        """Runs a question. Returns True if the run has ended, and its problem, if it has one."""
+    async def _run_case(self, case: CasePart, grant: RunGrantOf) -> tuple[bool, Problem | None]:
+        """Starts the run of a question. Returns True once it has ended, and its problem.
+
+        Returns False for a run that an earlier execution has started, whose end is not known.
+        """
         run_id = f"{self._call.eval_id}/{case.name}"
         request = self._request(case, grant)
         goal = str(request["goal"])
@@ -324,7 +333,7 @@ class Questions:
 
     @staticmethod
     def _marks(case: CasePart) -> list[BareInput | PartInput]:
-        """Returns the mark of a run that is not asked as usual; none for the others."""
+        """Returns the extra input of a bare or partial run; none for a usual one."""
         if case.bare:
             return [BareInput(bare=True)]
         if case.part == "plan" or case.part == "answer":
@@ -332,7 +341,7 @@ class Questions:
         return []
 
     def _request(self, case: CasePart, grant: RunGrantOf) -> dict[str, object]:
-        """Returns the request of a run, within what is left of the eval's budget and time."""
+        """Returns the request of a run, within the rest of the eval's budget and time."""
         asked = case.request.get("budget")
         own = asked if isinstance(asked, dict) else {}
         granted = {name: amount for name, amount in grant._asdict().items() if amount is not None}
@@ -340,7 +349,7 @@ class Questions:
         return {**case.request, "budget": {**own, **granted}, "deadline": deadline}
 
     def _was_cut_short(self, grant: RunGrantOf, problem: Problem | None) -> bool:
-        """True if a run gave no answer as the eval had no more budget for it, or was cancelled."""
+        """True if the eval ended a run early, for lack of budget or because it was cancelled."""
         if problem is None:
             return False
         if problem.type is ErrorKind.BUDGET_EXHAUSTED and self._is_lowered(grant):
@@ -349,7 +358,7 @@ class Questions:
         return problem.type is ErrorKind.CANCELLED and self._is_cancelled()
 
     def _is_lowered(self, grant: RunGrantOf) -> bool:
-        """True if a grant is less than a run's own limits."""
+        """True if a grant is smaller than a run's own limits."""
         own = self._given.own
         less_tokens = grant.tokens is not None and (own.tokens is None or grant.tokens < own.tokens)
         less_usd = grant.usd is not None and (own.usd is None or grant.usd < own.usd)
@@ -373,7 +382,7 @@ class Questions:
         )
         summary = f"judge {case.name}"
         try:
-            judged = await activity_calls.with_store(
+            judged = await activity_calls.store_call(
                 EvalActivities.judge_case,
                 limits.PUBLISH_TIMEOUT,
                 summary,
@@ -390,7 +399,7 @@ class Questions:
             self._why = f"its first runs failed: {judged.error}"
 
     async def _ask_judge(self, index: int) -> None:
-        """Asks a model for its opinion of an answer; without one there is the verdict of code."""
+        """Asks a model for its opinion of an answer; without one the verdict of the code counts."""
         state, set_ref = self._state, self._call.set_ref
         run = self._call.as_run(state.grant_ref)
         call = OpinionInput(run=run, goal_ref=set_ref, model=self._given.judge, index=index)
@@ -409,7 +418,7 @@ class Questions:
         if not reply.has_opinion:
             state.lack_opinion(reply.problem or reply.refusal or "the model gave none")
 
-    async def _stored(self, patience: timedelta | None = None) -> EvalResult:
+    async def _store_result(self, patience: timedelta | None = None) -> EvalResult:
         state = self._state
         shown: dict[SearchAttributeKey[Any], Any] = {
             SCORE: state.right,
@@ -426,7 +435,7 @@ class Questions:
             why=self._why,
             no_opinion=state.no_opinion,
         )
-        ref = await activity_calls.with_store(
+        ref = await activity_calls.store_call(
             EvalActivities.tabulate_eval,
             limits.PUBLISH_TIMEOUT,
             "make the table",

@@ -36,7 +36,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 class GoalRun:
-    """One goal, once its run is prepared: planned, delegated on readiness, reviewed, answered.
+    """The work on one goal: plan, dispatch, review, answer.
 
     `changed` wakes the dispatch.
     """
@@ -51,9 +51,9 @@ class GoalRun:
     ) -> None:
         self.terms = terms
         self._state = state
-        self._show = show = outbox.show
-        words = Words(partial(activity_calls.keep_words, terms.run))
-        waiting = Waiting(terms, state, words, show, changed)
+        self._issue_soon = issue_soon = outbox.issue_soon
+        words = Words(partial(activity_calls.store_words, terms.run))
+        waiting = Waiting(terms, state, words, issue_soon, changed)
         self._model = SupervisorModel(terms, state, plan, waiting)
         self._earlier = EarlierFindings(terms, state, plan)
         self._work_context = WorkContext(
@@ -64,57 +64,57 @@ class GoalRun:
             waiting=waiting,
             slots=SlotWaits(state.slots, changed),
             children=ChildRuns(terms, state, outbox.children),
-            show=show,
+            issue_soon=issue_soon,
             changed=changed,
         )
-        approval = Approval(state, waiting, show, is_root=terms.nested is None)
+        approval = Approval(state, waiting, issue_soon, is_root=terms.nested is None)
         self._plans = PlanMaker(terms, state, plan, self._model, self._earlier, approval)
-        self._templates = Templates(terms, state, plan, self._earlier, show)
+        self._templates = Templates(terms, state, plan, self._earlier, issue_soon)
         self._writer = AnswerWriter(terms, state, plan, self._model)
         self._publication = Publication(terms, state, plan)
         self._drafts: Drafts | None = None
 
-    async def carry_out(self) -> None:
-        """Returns once the answer is in the run's state, or the plan if that is all of the work.
+    async def run(self) -> None:
+        """Returns once the answer is in the run's state, or the plan, if the plan is all the work.
 
         Raises SupervisionError or CallFailed if there is none.
         """
         state = self._state
         self._enter("planning")
-        reply = await self._plans.make(state.request.strategy)
+        reply = await self._plans.make_plan(state.request.strategy)
         if self.terms.is_plan_alone:
             return
-        self._drafts = drafts = Drafts(state, self._model, reply.answer, self._show)
+        self._drafts = drafts = Drafts(state, self._model, reply.answer, self._issue_soon)
         if state.plan.direct_answer:
             text = {"text": state.plan.direct_answer}
             state.take_answer(reply.answer.model_copy(update=text))
         else:
-            await self._work(drafts, reply.strategy)
+            await self._execute_plan(drafts, reply.strategy)
         if not state.plan.direct_answer or self.terms.setup.answer_schema_ref is not None:
             self._enter("synthesizing")
             await self._writer.write(drafts, reply.strategy)
 
     async def stop_drafts(self) -> None:
-        """Ends a draft that is under way: the run ends before its answer is written."""
+        """Ends a draft that is under way, for a run that ends before its answer is written."""
         if self._drafts is not None:
             await self._drafts.end()
 
     async def stored_result(self, patience: timedelta | None, hurry: asyncio.Event) -> StoredResult:
-        """Returns the result, after all of it was stored, with the tables of templates.
+        """Returns the result, stored with the tables of templates, or as it is if storing fails.
 
-        With `patience` a store that is away is not waited for longer, and not for long after the
-        `hurry`. If it cannot be stored it is returned all the same.
+        With `patience` the store may be unavailable for that long, and only briefly after the
+        `hurry`.
         """
         if not self._state.tables:
             with contextlib.suppress(CallFailed):
                 await in_time(self._writer.tabulate(patience), hurry)
         return await self._publication.stored_result(patience, hurry)
 
-    async def _work(self, drafts: Drafts, strategy: StrategyName) -> None:
-        """Has the plan carried out, replanned where that helps, and reviewed for an answer."""
+    async def _execute_plan(self, drafts: Drafts, strategy: StrategyName) -> None:
+        """Executes the plan, with revisions where they help, and has its findings reviewed."""
         state, way = self._state, STRATEGIES[strategy]
         self._enter("executing")
-        replanning = Replanning(state, self._plans, self._templates, self._replans(way))
+        replanning = Replanning(state, self._plans, self._templates, self._allowed_replans(way))
         dispatch = Dispatch(self._work_context, self._earlier, replanning, drafts)
         await dispatch.execute()
         while await self._has_more_work(way):
@@ -126,13 +126,13 @@ class GoalRun:
         while state.steering.retries:
             await dispatch.execute()
 
-    def _replans(self, way: Strategy) -> int:
-        """Returns the number of revisions of the plan that failed work may bring."""
+    def _allowed_replans(self, way: Strategy) -> int:
+        """Returns the number of revisions of the plan that failed work may cause."""
         replans = 0 if way.plans_steps else self._state.request.max_replans
         return 0 if replans and self._model.leaves_out("replan") else replans
 
     async def _has_more_work(self, way: Strategy) -> bool:
-        """True if a retry was asked for, or the planner has another step."""
+        """True if a person asked for a retry, or the planner has planned another step."""
         steering = self._state.steering
         if steering.retries:
             return True
@@ -143,9 +143,9 @@ class GoalRun:
         return has_step or bool(steering.retries)
 
     def _is_reviewed(self, strategy: StrategyName) -> bool:
-        """True if findings are reviewed: a finding that is the answer as it stands is not."""
+        """True if findings are reviewed. A finding that is the answer word for word is not."""
         state, setup = self._state, self.terms.setup
-        if not state.request.max_reviews or self._writer.sole_finding(strategy) is not None:
+        if not state.request.max_reviews or self._writer.routed_subtask(strategy) is not None:
             return False
         if not setup.reviewed:
             state.trace.note("review_left_out", model=setup.supervisor_models[0])
@@ -153,4 +153,4 @@ class GoalRun:
 
     def _enter(self, phase: Phase) -> None:
         self._state.enter(phase)
-        self._show()
+        self._issue_soon()

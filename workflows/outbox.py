@@ -1,4 +1,4 @@
-"""The outbox of a run: attributes, notices and signals, issued by one task in one order."""
+"""The outbox of a run: one task issues search attributes, notices and signals in a fixed order."""
 
 import asyncio
 from typing import Any
@@ -28,56 +28,56 @@ UPDATES_SHOWN_EACH = 100  # in the memo, once there are many
 
 
 class Outbox:
-    """Shows a run to others: to lists, to the operator, to the run above and to its children.
+    """Publishes the state of a run to lists, to the operator, to its parent and to its children.
 
-    Whoever changes the state calls `show`, or `children.tell`, and issues nothing. The outbox looks
-    at the state once all work of the workflow task has come to rest, so handlers, waits and the
-    dispatch have no part in the order of its commands. Nothing leaves before `begin`: until then it
-    is not known which attributes the server has.
+    Code that changes the state calls `issue_soon`, or `children.note_news`, and issues nothing
+    itself. The outbox looks at the state once all work of the workflow task has come to rest, so
+    handlers, waits and the dispatch do not influence the order of its commands. Nothing is issued
+    before `begin`: until then it is unknown which search attributes the server has.
     """
 
     def __init__(self, state: RunState, *, is_nested: bool) -> None:
-        self.children = ChildLinks(state, self.show)
-        self._parent = ParentLink(state, self.show) if is_nested else None
+        self.children = ChildLinks(state, self.issue_soon)
+        self._parent = ParentLink(state, self.issue_soon) if is_nested else None
         self._visibility = Visibility(state)
         self._notices: Notices | None = None
         self._is_due = False
         self._task: asyncio.Task[None] | None = None
 
-    def show(self) -> None:
-        """Notes that there may be something new to show."""
+    def issue_soon(self) -> None:
+        """Has the outbox look at the state when the work of this workflow task is at rest."""
         self._is_due = True
 
     def begin(self, usable: list[str], notices: Notices | None) -> None:
-        """Begins to issue.
+        """Begins to issue changes.
 
-        Only `usable` attributes are set: one that the server lacks would block the run.
+        Only `usable` attributes are set: an attribute that the server lacks would block the run.
         """
         self._visibility.usable = usable
         self._notices = notices
-        self._task = in_background(self._run())
+        self._task = in_background(self._issue_changes())
 
     async def close(self) -> None:
-        """Ends its task, shows how the run has ended, and awaits all notices.
+        """Stops the outbox, publishes the end of the run, and awaits all notices.
 
-        The runs above and below hear nothing more: that above gets the result, those below have
-        ended.
+        The runs above and below get no more signals: the run above gets the result, the children
+        have ended.
         """
         if self._task is not None:
             self._task.cancel()
-        self._visibility.look()
+        self._visibility.publish_changes()
         if self._notices is not None:
-            self._notices.look()
+            self._notices.send_new()
             await self._notices.all_sent()
 
-    def keep_partial(self, result: RunResult) -> None:
-        """Leaves a cancelled run's partial result where `describe` finds it without a Worker."""
+    def publish_partial(self, result: RunResult) -> None:
+        """Puts a cancelled run's partial result into its memo, readable without a Worker."""
         found = [(report.id, report.finding) for report in result.subtasks]
         findings = "; ".join(f"{name}: {finding.summary}" for name, finding in found if finding)
         preview = cut(result.answer or findings or "no findings yet", limits.REPLY_PREVIEW_BYTES)
         workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})
 
-    async def _run(self) -> None:
+    async def _issue_changes(self) -> None:
         while True:
             # The SDK looks at conditions when no task is ready: what changes together is shown
             # together.
@@ -86,16 +86,16 @@ class Outbox:
             self._issue()
 
     def _issue(self) -> None:
-        self._visibility.look()
+        self._visibility.publish_changes()
         if self._notices is not None:
-            self._notices.look()
+            self._notices.send_new()
         if self._parent is not None:
             self._parent.report()
-        self.children.send()
+        self.children.send_news()
 
 
 class Visibility:
-    """Shows a run in lists, by `usable` attributes only, and in its memo."""
+    """Publishes a run's state in its memo and its `usable` search attributes."""
 
     def __init__(self, state: RunState) -> None:
         self.usable: list[str] = []
@@ -104,23 +104,23 @@ class Visibility:
         self._waiting: str | None = None
         self._updates = 0
 
-    def look(self) -> None:
-        """Shows all changes since the last look."""
+    def publish_changes(self) -> None:
+        """Publishes all changes since the last call."""
         if self._state.phase != self._phase:
             self._phase = self._state.phase
-            self._show_phase()
+            self._publish_phase()
         waiting = self._state.flags.most_urgent
         if waiting != self._waiting:
             self._waiting = waiting
-            self._show_waiting(waiting)
+            self._publish_waiting(waiting)
         taken = self._state.update_replies.taken
         updates = taken - taken % UPDATES_SHOWN_EACH
         if updates >= limits.UPDATES_WARNED and updates != self._updates:
             self._updates = updates
             workflow.upsert_memo({"updates": updates})
 
-    def _show_phase(self) -> None:
-        """Shows the phase, the team, the owner, the cost so far, and the status at the end."""
+    def _publish_phase(self) -> None:
+        """Publishes phase, team, owner, the cost so far, and the status of an ended run."""
         state = self._state
         shown: dict[SearchAttributeKey[Any], Any] = {
             PHASE: state.phase,
@@ -136,8 +136,8 @@ class Visibility:
         if PHASE.name not in self.usable:
             workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
 
-    def _show_waiting(self, waiting: str | None) -> None:
-        """Shows the most urgent cause of waiting, if the server can list runs by it."""
+    def _publish_waiting(self, waiting: str | None) -> None:
+        """Publishes the most urgent cause of waiting, if the server can list runs by it."""
         if WAITING.name not in self.usable:
             return
         update = WAITING.value_set(waiting) if waiting else WAITING.value_unset()

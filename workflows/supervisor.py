@@ -1,4 +1,4 @@
-"""The workflow of a run: it begins and prepares the work on a goal, and closes the books."""
+"""The workflow of a run: it prepares the work on a goal, and closes the books at the end."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -47,11 +47,11 @@ _NESTED_RESULT_BYTES = 16 * 1024
 
 @workflow.defn
 class SupervisorWorkflow(Handlers):
-    """Runs a goal. Every anticipated failure closes the run with a typed error and its findings."""
+    """Runs a goal. Every expected failure ends the run with a typed error and its findings."""
 
     @workflow.init
     def __init__(self, request: RunRequest | None = None, *surplus: object) -> None:
-        """Reads the input. An error in it is kept for `run`: raised here it would block the run."""
+        """Reads the input. An error in it is left to `run`: raised here it would block the run."""
         self._nested, surplus = take_input(NestedInput, surplus)
         bare, surplus = take_input(BareInput, surplus)
         self._is_bare = bare is not None
@@ -70,7 +70,7 @@ class SupervisorWorkflow(Handlers):
             request.clear()
 
     def _begin(self, request: RunRequest) -> None:
-        """Makes the state of the run, and the objects that show it and change it."""
+        """Creates the state of the run, and the objects that change and publish it."""
         nested = self._nested
         self._state = state = self._new_state(request)
         run_id = nested.run.run_id if nested else workflow.info().workflow_id
@@ -78,8 +78,8 @@ class SupervisorWorkflow(Handlers):
         state.models.wake(self._changed.set)
         self._outbox = Outbox(state, is_nested=nested is not None)
         self._updates = UpdateIntake(state, nested, self._wake_all)
-        own_run, show = self._own_run(), self._outbox.show
-        self._store_wait = StoreWait(own_run, state, self._hold_clock, show)
+        own_run, issue_soon = self._own_run(), self._outbox.issue_soon
+        self._store_wait = StoreWait(own_run, state, self._hold_clock, issue_soon)
         workflow.register_random_seed_callback(lambda seed: self._reset.set())
 
     def _new_state(self, request: RunRequest) -> RunState:
@@ -104,22 +104,22 @@ class SupervisorWorkflow(Handlers):
         restarts = in_background(self._restart_after_resets())
         try:
             self._goal = await self._prepare()
-            await self._goal.carry_out()
+            await self._goal.run()
             # The record in the store is of a completed run: a cancellation from here on changes
             # nothing.
-            return await self._to_its_end(self._closed("done"))
+            return await self._finish_closing(self._close("done"))
         except (SupervisionError, CallFailed) as error:
             problem = _run_problem(error)
-            if self._keeps_findings(problem):
-                return await self._to_its_end(self._closed("done"))
+            if self._answer_with_findings(problem):
+                return await self._finish_closing(self._close("done"))
             if self._nested is None and self._state.says_that_there_is_none(problem):
-                return await self._to_its_end(self._closed("done", problem))
-            raise await self._to_its_end(self._failed(problem)) from error
+                return await self._finish_closing(self._close("done", problem))
+            raise await self._finish_closing(self._close_failed(problem)) from error
         except asyncio.CancelledError:
-            result = await self._cancelled()
+            result = await self._close_cancelled()
             if self._nested is not None:
                 return result  # what it has, for the supervisor above
-            self._outbox.keep_partial(result)
+            self._outbox.publish_partial(result)
             raise
         finally:
             restarts.cancel()
@@ -132,10 +132,10 @@ class SupervisorWorkflow(Handlers):
         except ValidationError:
             return
         if self._invalid is None:
-            self._store_wait.take(valid)
+            self._store_wait.note_report(valid)
 
     def _own_run(self) -> RunRef:
-        """Returns the run as its first activity gets it: the root's."""
+        """Returns the reference of the root, as the first activity gets it."""
         if self._nested:
             return self._nested.run
         info = workflow.info()
@@ -143,19 +143,19 @@ class SupervisorWorkflow(Handlers):
         return RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
 
     def _wake_all(self) -> None:
-        """Has all work here and below look at a change, and shows it."""
-        self._outbox.children.tell()
+        """Wakes all work here and below to see a change, and publishes it."""
+        self._outbox.children.note_news()
         self._changed.set()
-        self._outbox.show()
+        self._outbox.issue_soon()
 
     def _hold_clock(self, why: str, wanted: bool) -> None:
-        """Holds the run's clock for a reason, or ends that hold; nested runs follow."""
+        """Stops the run's clock for a reason, or releases it; nested runs follow."""
         if self._state.time_and_budget.hold(why, wanted):
-            self._outbox.children.tell()
+            self._outbox.children.note_news()
         self._changed.set()
 
     async def _restart_after_resets(self) -> None:
-        """Notices each reset at its place in history: there the seed of random numbers changes.
+        """Notices each reset at its place in history, where the seed of random numbers changes.
 
         A reset to the very first step is noticed by `prepare_run`.
         """
@@ -176,7 +176,7 @@ class SupervisorWorkflow(Handlers):
         assert self._goal is not None
         orphans = OrphansInput(run=self._goal.terms.run)
         try:
-            await activity_calls.with_store(
+            await activity_calls.store_call(
                 Orphans.end_orphans,
                 limits.PUBLISH_TIMEOUT,
                 "end what worked before the reset",
@@ -188,9 +188,9 @@ class SupervisorWorkflow(Handlers):
             self._state.warn(why)
 
     async def _prepare(self) -> GoalRun:
-        """Returns the work on the goal, on the terms that the run's first activity fixes."""
+        """Returns the work on the goal, on the terms that the run's first activity fixed."""
         state, own_run = self._state, self._own_run()
-        setup = await self._set_up(own_run)
+        setup = await self._run_setup(own_run)
         kept = setup.model_dump(include={"store_id", "grant_ref", "files_ref"})
         run = own_run.model_copy(update=kept)
         ceilings = None if self._nested else setup.ceilings
@@ -205,10 +205,12 @@ class SupervisorWorkflow(Handlers):
         terms = RunTerms(run, setup, self._nested, self._is_bare, self._part)
         may_nest = terms.depth < state.request.max_depth
         plan = PlanInForce(setup.team, setup.team_ref, may_nest=may_nest)
-        self._updates.check_plans_by(plan, [each.name for each in setup.attachments])
+        self._updates.check_plans_against(
+            plan, [attachment.name for attachment in setup.attachments]
+        )
         return GoalRun(terms, state, plan, self._outbox, self._changed)
 
-    async def _set_up(self, run: RunRef) -> RunSetup:
+    async def _run_setup(self, run: RunRef) -> RunSetup:
         """Has the goal, its data and its team stored. Raises CallFailed."""
         request, brief = self._state.request, self._nested.brief if self._nested else None
         call = SetupInput(
@@ -219,12 +221,12 @@ class SupervisorWorkflow(Handlers):
         )
         time = limits.FILES_TIMEOUT if request.attachments else limits.SETUP_TIMEOUT
         prepare = RunActivities.prepare_run
-        return await activity_calls.with_store(prepare, time, "prepare the run", call)
+        return await activity_calls.store_call(prepare, time, "prepare the run", call)
 
-    def _keeps_findings(self, why: Problem) -> bool:
-        """True if the findings of a nested supervisor stand in for its answer.
+    def _answer_with_findings(self, why: Problem) -> bool:
+        """Makes the findings of a nested supervisor its answer, so that the run above gets them.
 
-        So they are not lost upward.
+        Returns False for a root, and if there are no findings.
         """
         if self._nested is None or not self._state.board.usable():
             return False
@@ -232,31 +234,31 @@ class SupervisorWorkflow(Handlers):
         self._state.answer_by_findings(why.message)
         return True
 
-    async def _failed(self, problem: Problem) -> ApplicationError:
-        """Returns the error of a run that has failed, with its result."""
+    async def _close_failed(self, problem: Problem) -> ApplicationError:
+        """Closes a failed run. Returns its error, with the result."""
         state = self._state
         state.fail(problem)
         message = f"{state.advice} ({problem.message})" if state.advice else problem.message
-        result = await self._closed("failed", problem)
+        result = await self._close("failed", problem)
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
-    async def _cancelled(self) -> RunResult:
-        """Returns the result of a cancelled run.
+    async def _close_cancelled(self) -> RunResult:
+        """Closes a cancelled run. Returns its result.
 
-        Temporal asks for a cancellation once: what closes the books here is not cancelled again. A
-        store that is away is not waited for.
+        Temporal cancels a run only once, so the work here is not cancelled again. It does not wait
+        for an unavailable store.
         """
         why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
-        self._keeps_findings(why)
+        self._answer_with_findings(why)
         depth = self._nested.depth if self._nested else 1
-        return await self._closed("cancelled", why, limits.CLOSING_PATIENCE / depth)
+        return await self._close("cancelled", why, limits.CLOSING_PATIENCE / depth)
 
-    async def _closed(
+    async def _close(
         self, phase: Phase, why: Problem | None = None, patience: timedelta | None = None
     ) -> RunResult:
-        """Returns the result once all of it is stored.
+        """Closes the run in a phase. Returns the result once all of it is stored.
 
-        With `patience` a store that is away is waited for so long.
+        With `patience` the store may be unavailable for that long at most.
         """
         state = self._state
         if self._goal is not None:
@@ -265,8 +267,8 @@ class SupervisorWorkflow(Handlers):
         if why is not None:
             state.board.close(why)
         state.enter(phase)
-        self._outbox.show()
-        result = await self._published(patience)
+        self._outbox.issue_soon()
+        result = await self._publish_result(patience)
         await self._end_orphan_search(patience)
         await self._store_wait.end()
         await self._outbox.close()
@@ -274,7 +276,7 @@ class SupervisorWorkflow(Handlers):
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 
-    async def _published(self, patience: timedelta | None) -> RunResult:
+    async def _publish_result(self, patience: timedelta | None) -> RunResult:
         """Returns the result as it fits into a payload; a nested one is for its parent.
 
         A run that ended before it was prepared has no store.
@@ -289,7 +291,7 @@ class SupervisorWorkflow(Handlers):
         return nested_result(self._state, result, fitted, record_ref)
 
     async def _end_orphan_search(self, patience: timedelta | None) -> None:
-        """Returns when the children of before a reset have ended, or the `patience` for that."""
+        """Returns when the children of before a reset have ended, or after the `patience`."""
         if self._orphans is None:
             return
         if self._goal is not None:  # else the run ended before it could know of any
@@ -297,11 +299,10 @@ class SupervisorWorkflow(Handlers):
             await workflow.wait([self._orphans], timeout=left)
         await stop_all([self._orphans])
 
-    async def _to_its_end(self, closing: Coroutine[Any, Any, _T]) -> _T:
-        """Returns the result of closing a run.
+    async def _finish_closing(self, closing: Coroutine[Any, Any, _T]) -> _T:
+        """Returns the result of closing a run, which a cancellation no longer stops.
 
-        A cancellation that comes meanwhile changes one thing: a store that is away is not waited
-        for any longer.
+        After a cancellation the run only stops waiting for an unavailable store.
         """
         task = asyncio.create_task(closing)
         while not task.done():

@@ -1,4 +1,4 @@
-"""One attempt of one subtask as a workflow: its input, its ends, its trace.
+"""One attempt at one subtask as a workflow: its input, its end, its trace.
 
 The work is in `tool_loop/`.
 """
@@ -25,16 +25,16 @@ with workflow.unsafe.imports_passed_through():
 class WorkerAgentWorkflow:
     """The tool loop of one subtask attempt.
 
-    Fails with TurnLimit, Refused, Timeout or ModelUnavailable; with BudgetExhausted, CircuitOpen,
-    Paused or an account's error where it can be resumed; with the error of the provider or of the
-    artifact store where it cannot.
+    Fails with TurnLimit, Refused, Timeout or ModelUnavailable. If it can be resumed it fails with
+    BudgetExhausted, CircuitOpen, Paused or an account's error; otherwise with the error of the
+    provider or of the artifact store.
     """
 
     @workflow.init
     def __init__(self, agent: WorkerAgentInput | None = None, *surplus: object) -> None:
         """Reads the input.
 
-        A bad one is refused by `run`: an error raised here would block the workflow.
+        A bad input is rejected by `run`: an error raised here would block the workflow.
         """
         self._attempt: AgentAttempt | None = None
         with contextlib.suppress(ValueError):
@@ -44,7 +44,7 @@ class WorkerAgentWorkflow:
     async def run(
         self, agent: WorkerAgentInput | None = None, *surplus: object
     ) -> WorkerAgentResult:
-        """Works until there is a finding; a cancelled worker agent returns what it has."""
+        """Works until there is a finding; a cancelled worker agent returns a partial result."""
         attempt = self._attempt
         if attempt is None or workflow.info().parent is None:
             raise ApplicationError(
@@ -65,7 +65,10 @@ class WorkerAgentWorkflow:
 
     @workflow.signal
     def instructions(self, instructions: object = None, *surplus: object) -> None:
-        """Instructions of people. What does not fit is ignored: an error would block it."""
+        """Instructions of people.
+
+        An invalid message is ignored, as an error would block the workflow.
+        """
         try:
             new = Instructions.model_validate(instructions)
         except ValueError:

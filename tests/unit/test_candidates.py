@@ -70,10 +70,10 @@ def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 async def test_a_timer_that_is_over_before_its_time_is_set_again(sleeps: list[float]) -> None:
     alarm, when = dispatch._Alarm(), NOW + timedelta(seconds=30)
-    first = alarm.at(when, "breaker probe")
-    assert alarm.at(when, "breaker probe") is first
+    first = alarm.task_at(when, "breaker probe")
+    assert alarm.task_at(when, "breaker probe") is first
     await first
-    second = alarm.at(when, "breaker probe")
+    second = alarm.task_at(when, "breaker probe")
     assert not second.done()
     await second
     assert sleeps == [30, 30]
@@ -82,5 +82,5 @@ async def test_a_timer_that_is_over_before_its_time_is_set_again(sleeps: list[fl
 async def test_a_time_that_has_come_is_no_wait_without_an_end(sleeps: list[float]) -> None:
     alarm = dispatch._Alarm()
     for _ in range(2):
-        await asyncio.wait([alarm.at(NOW, "breaker probe")])
+        await asyncio.wait([alarm.task_at(NOW, "breaker probe")])
     assert sleeps == [1, 1]

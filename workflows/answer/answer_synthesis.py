@@ -1,4 +1,4 @@
-"""The synthesis: a text written from findings, or from digests where these are too many."""
+"""The synthesis: a text written from the findings, or from digests where there are too many."""
 
 from temporalio import workflow
 
@@ -25,7 +25,7 @@ _REDUCE_BYTES = (
 
 
 class AnswerSynthesis:
-    """Has the model write the answer, in several steps if the findings are too many."""
+    """Has the model write the answer, in several steps if one prompt cannot hold the findings."""
 
     def __init__(self, state: RunState, model: SupervisorModel, prompt_bytes: int) -> None:
         self._state = state
@@ -33,10 +33,10 @@ class AnswerSynthesis:
         self._prompt_bytes = prompt_bytes
 
     async def write(self, call: SynthesisInput) -> SynthesisReply:
-        """Returns the answer, the better one of two if the first has faults.
+        """Returns the answer: the better of two if the first one has faults.
 
-        It is asked for once more if its JSON does not fit the schema, or it claims something that
-        no finding has. Raises SupervisionError if there is none.
+        The model is asked a second time if its JSON does not fit the schema, or if it claims
+        something that no finding supports. Raises SupervisionError if there is no answer.
         """
         await self._reduce(call)
         first = await self._reply(call)
@@ -58,9 +58,9 @@ class AnswerSynthesis:
         return kept
 
     async def _reduce(self, call: SynthesisInput) -> None:
-        """Condenses the findings of a call by groups, in rounds, until all fit into one prompt.
+        """Condenses the findings of a call group by group until all fit into one prompt.
 
-        What a digest claims and no finding has is doubtful.
+        A claim that is in a digest but in no finding becomes doubtful.
         """
         room = self._prompt_bytes
         if self._state.plan.aggregation == "reduce":
@@ -78,7 +78,7 @@ class AnswerSynthesis:
             call.findings = condensed
 
     async def _digest(self, members: list[DependencyRef], call: SynthesisInput) -> DependencyRef:
-        """Returns a digest of some findings of a call, which gets its doubtful claims."""
+        """Returns a digest of some findings of a call; its unsupported claims become doubtful."""
         question = SynthesisInput(
             **self._model.call_fields,
             findings=members,
@@ -96,9 +96,10 @@ class AnswerSynthesis:
         )
 
     async def _reply(self, call: SynthesisInput) -> SynthesisReply:
-        """Returns a reply with a whole text, or with JSON that fits the schema.
+        """Returns a reply with a complete text, or with JSON that fits the schema.
 
-        One that was cut, or has no words, is asked for again with more room.
+        A reply that was cut off or has no text is requested again with more room. Raises
+        SupervisionError if the model refuses, or if the last reply is incomplete, too.
         """
         state = self._state
         own_limit = state.request.max_tokens
@@ -107,7 +108,7 @@ class AnswerSynthesis:
             call = call.model_copy(update={"number": state.next_number("synthesis")})
             shown = {"findings": len(call.findings), "mode": call.mode}
             state.trace.note("synthesis_started", number=call.number, **shown)
-            reply = await self._model.ask(SYNTHESIS, call, last=True)
+            reply = await self._model.reply_to(SYNTHESIS, call, last=True)
             if reply.answer.text or reply.problems:
                 return reply
             if reply.refusal is not None:

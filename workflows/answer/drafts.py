@@ -1,4 +1,4 @@
-"""Drafts of the answer, written while subtasks still run, at most one in flight."""
+"""Drafts of the answer, written while subtasks still run, one at a time."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,48 +20,55 @@ with workflow.unsafe.imports_passed_through():
 
 
 class Drafts(BackgroundTask):
-    """From some findings on (0 is never), a draft folds in what has arrived.
+    """Writes drafts of the answer as findings arrive; the final answer builds on them.
 
-    The final answer takes it up. The first draft is the plan's direct answer, if it has one.
-    `folded` are the subtasks whose findings the draft at `draft_ref` holds. `show` makes a change
-    visible.
+    The request's `incremental_synthesis` is the number of findings that the first draft needs, 0
+    for no drafts. If the plan has a direct answer, that is the first draft. `folded` holds the
+    subtasks whose findings are in the draft at `draft_ref`. `issue_soon` publishes a change of the
+    run.
     """
 
     def __init__(
-        self, state: RunState, model: SupervisorModel, planned: Answer, show: Callable[[], None]
+        self,
+        state: RunState,
+        model: SupervisorModel,
+        planned: Answer,
+        issue_soon: Callable[[], None],
     ) -> None:
         super().__init__()
         self._state = state
         self._model = model
-        self._show = show
+        self._issue_soon = issue_soon
         self._after = state.request.incremental_synthesis
         self.folded: set[str] = set()
         self.draft_ref = planned.ref
         self.doubtful = [item.text for item in planned.unsupported]
 
-    def forget(self) -> None:
-        """Drops the draft, and one that is being written; there are no others then."""
+    def discard(self) -> None:
+        """Drops the draft, also one that is being written, and stops drafting."""
         self._after, self.folded, self.draft_ref = 0, set(), None
         self._state.take_draft(Answer())
 
     def _is_due(self) -> bool:
         if not self._after or self._state.plan.answer_subtask is not None:
             return False
-        new = self._new()
+        unfolded = self._unfolded()
         reports = self._state.board.reports()
         has_work_left = any(report.state in ("waiting", "running") for report in reports)
-        return bool(has_work_left and new and len(new) + len(self.folded) >= self._after)
+        has_enough = len(unfolded) + len(self.folded) >= self._after
+        return bool(has_work_left and unfolded and has_enough)
 
-    def _new(self) -> list[SubtaskReport]:
-        """Returns the completed subtasks whose findings no draft has."""
-        completed = [each for each in self._state.board.usable() if each.state == "completed"]
+    def _unfolded(self) -> list[SubtaskReport]:
+        """Returns the completed subtasks whose findings are not in the draft yet."""
+        usable = self._state.board.usable()
+        completed = [report for report in usable if report.state == "completed"]
         return [report for report in completed if report.id not in self.folded]
 
     async def _work(self) -> None:
-        state, new = self._state, self._new()
+        state, unfolded = self._state, self._unfolded()
         payload = SynthesisInput(
             **self._model.call_fields,
-            findings=as_refs(new),
+            findings=as_refs(unfolded),
             mode="draft",
             draft_ref=self.draft_ref,
             number=state.next_number("synthesis"),
@@ -70,7 +77,7 @@ class Drafts(BackgroundTask):
         try:
             # Findings that arrive while this waits are new to the next draft, or to the answer. If
             # one is done again meanwhile, the draft is dropped.
-            reply = await self._model.ask(SYNTHESIS, payload)
+            reply = await self._model.reply_to(SYNTHESIS, payload)
         except (SupervisionError, asyncio.CancelledError):
             state.trace.note("draft_failed")
             # A draft saves time: after a failure it is not worth another try.
@@ -78,7 +85,7 @@ class Drafts(BackgroundTask):
             return
         if self._after and reply.answer.ref:
             self.draft_ref = reply.answer.ref
-            self.folded.update(report.id for report in new)
+            self.folded.update(report.id for report in unfolded)
             self.doubtful = [item.text for item in reply.answer.unsupported]
             state.take_draft(reply.answer)
             state.trace.note(
@@ -88,4 +95,4 @@ class Drafts(BackgroundTask):
                 preview=one_line(reply.answer.text, limits.SENTENCE_BYTES),
                 ref=reply.answer.ref,
             )
-        self._show()
+        self._issue_soon()

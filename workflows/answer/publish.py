@@ -1,4 +1,4 @@
-"""Storing the result of a run with its trace, however many subtasks it has."""
+"""Storing the result and the trace of a run, in pages if it has many subtasks."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -32,9 +32,9 @@ PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an
 
 @dataclass
 class StoredResult:
-    """The result of a run at its end, and the room for it in a payload.
+    """The result of a run at its end, and the number of bytes that it may take in a payload.
 
-    Its record is in the store at `record_ref`, if it could be stored.
+    `record_ref` is the reference of its record in the store, empty if it could not be stored.
     """
 
     result: RunResult
@@ -43,7 +43,7 @@ class StoredResult:
 
 
 class Publication:
-    """Stores the result of a run, with the plan that was in force at its end."""
+    """Stores the result of a run, together with the plan in force at its end."""
 
     def __init__(self, terms: RunTerms, state: RunState, plan: PlanInForce) -> None:
         self._terms = terms
@@ -51,7 +51,11 @@ class Publication:
         self._plan = plan
 
     async def stored_result(self, patience: timedelta | None, hurry: asyncio.Event) -> StoredResult:
-        """Returns the result, after all of it was stored, or without that after the `hurry`."""
+        """Returns the result once it is stored, or with a warning if it cannot be stored.
+
+        With `patience` the store may be unavailable for that long, and only briefly after the
+        `hurry`.
+        """
         state = self._state
         stored = StoredResult(result_of(state))
         result = stored.result
@@ -75,9 +79,9 @@ class Publication:
         return stored
 
     async def _store(self, result: RunResult, patience: timedelta | None) -> Published:
-        """Stores the result: page by page if it does not fit into one activity input.
+        """Stores the result, page by page if it does not fit into one activity input.
 
-        With `patience` a store that is away is not waited for longer. Raises CallFailed.
+        With `patience` the store may be unavailable for that long at most. Raises CallFailed.
         """
         room = limits.PAYLOAD_AIM_BYTES
         *earlier, last = pages(result.subtasks, room)
@@ -125,13 +129,14 @@ async def _publish(
 ) -> Published:
     publish, time = RunActivities.publish_result, limits.PUBLISH_TIMEOUT
     summary = "store result and trace"
-    return await activity_calls.with_store(publish, time, summary, result, trace, patience=patience)
+    return await activity_calls.store_call(publish, time, summary, result, trace, patience=patience)
 
 
 async def in_time(storing: Coroutine[Any, Any, T], hurry: asyncio.Event) -> T:
     """Returns the result of `storing`.
 
-    Raises CallFailed if that takes long after the `hurry`: the run was cancelled.
+    Raises CallFailed if that takes longer than CLOSING_PATIENCE after the `hurry`, which is set
+    when a closing run is cancelled.
     """
     task = asyncio.create_task(storing)
     try:

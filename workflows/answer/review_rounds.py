@@ -1,4 +1,4 @@
-"""Review: findings are held against the goal, faulty ones are done again, conflicts are judged."""
+"""Review rounds: findings are checked against the goal, faulty ones redone, conflicts judged."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -24,7 +24,7 @@ _CHECK_AGAIN = "Hold yours against them as they are now, and correct what follow
 
 
 class ReviewRounds:
-    """Has findings reviewed and done again, at most `max_reviews` times."""
+    """Has findings reviewed and redone, at most `max_reviews` times."""
 
     def __init__(
         self, state: RunState, model: SupervisorModel, dispatch: Dispatch, replanning: Replanning
@@ -35,9 +35,9 @@ class ReviewRounds:
         self._replanning = replanning
 
     async def run(self) -> None:
-        """Returns when a review finds nothing more, or the rounds or the time are over.
+        """Returns when a review finds no more faults, or when the rounds or the time are used up.
 
-        Points that are open then become gaps. Points that the plan lacks in the reviewer's eyes are
+        Points that are open by then become gaps. Points that the reviewer misses in the plan are
         planned for, as far as `max_replans` allows.
         """
         state = self._state
@@ -66,10 +66,10 @@ class ReviewRounds:
                 state.open_points.open(subtask_id, f"{why}: {feedback}")
             if not more_rounds:
                 return
-            await self._redo(flagged)
+            await self._redo_findings(flagged)
 
     def _flagged(self, reply: ReviewReply) -> dict[str, str]:
-        """Returns the feedback on findings that can be done again."""
+        """Returns the feedback by subtask, for the findings that can be redone."""
         board = self._state.board
         return {
             subtask_id: words
@@ -87,12 +87,12 @@ class ReviewRounds:
             without_effect=[*reply.without_effect],
         )
 
-    async def _redo(self, feedback: dict[str, str]) -> None:
-        """Has findings done again, and additions to the plan done, then the dependents of changes.
+    async def _redo_findings(self, feedback: dict[str, str]) -> None:
+        """Has findings redone by their `feedback`, then the findings that depend on changed ones.
 
-        The first continue their conversations; their dependents begin again, with these findings as
-        they are now. A finding that cannot be done again, for lack of time or budget, stays marked
-        as resting on an older one.
+        New subtasks of the plan run, too. The first subtasks continue their conversations; their
+        dependents start over with the findings as they are now. A finding that cannot be redone for
+        lack of time or budget stays marked as based on an older one.
         """
         board, warm = self._state.board, True
         while True:
@@ -100,34 +100,34 @@ class ReviewRounds:
             for subtask_id, words in feedback.items():
                 self._dispatch.reopen(subtask_id, words, warm=warm, reviewed=warm)
             await self._dispatch.execute()
-            changed = [each for each, ref in before.items() if board.text_ref(each) != ref]
-            unchanged = [subtask_id for subtask_id in before if subtask_id not in changed]
+            changed = [name for name, ref in before.items() if board.text_ref(name) != ref]
+            unchanged = [name for name in before if name not in changed]
             self._state.trace.note("review_brought", changed=[*changed], unchanged=[*unchanged])
             dependents = board.mark_stale(changed)
             if not dependents or not self._state.time_and_budget.time_left:
                 return
             warm = False
-            feedback = {each: _check_against(of) for each, of in dependents.items()}
+            feedback = {name: _check_against(basis) for name, basis in dependents.items()}
 
     async def _review(self, number: int, former: dict[str, str]) -> ReviewReply | None:
-        """Returns one round's verdicts; None, with a warning, if there could be none."""
+        """Returns the verdicts of one round; None, with a warning, if the review failed."""
         state, model = self._state, self._model
         taken = {subtask.id for subtask in state.plan.subtasks if subtask.taken_from}
         findings = as_refs(_reviewable(state.board.usable(), taken), state.board)
         if not findings:
             return None
         call = ReviewInput(**model.call_fields, round=number, findings=findings, former=former)
-        reply = await model.ask_or_warn(REVIEW, call, _NOT_REVIEWED)
+        reply = await model.reply_or_none(REVIEW, call, _NOT_REVIEWED)
         if reply and reply.problem and reply.refusal is None:
             call.problems = [reply.problem]
-            reply = await model.ask_or_warn(REVIEW, call, _NOT_REVIEWED)
+            reply = await model.reply_or_none(REVIEW, call, _NOT_REVIEWED)
         if reply and reply.problem:
             state.warn(f"a review could not be read: {reply.problem}")
             return None
         return reply
 
     async def _settle_conflicts(self, conflicts: list[Contradiction]) -> None:
-        """Has new conflicts judged, the first JUDGED_CONFLICTS of a run; all are in the result."""
+        """Has the first _JUDGED_CONFLICTS conflicts of a run judged, and keeps all new ones."""
         state = self._state
         for conflict in conflicts:
             known = [set(item.subtask_ids) for item in state.contradictions]
@@ -146,7 +146,11 @@ class ReviewRounds:
             )
 
     async def _resolution(self, conflict: Contradiction) -> str:
-        """Returns a judge's words on a conflict, with the finding that counts."""
+        """Returns the finding that counts, with a judge's reason.
+
+        For example `t2 counts: it cites the newer report`; only the reason if the judge prefers
+        none.
+        """
         board = self._state.board
         findings = as_refs([board[subtask_id] for subtask_id in conflict.subtask_ids])
         preferred, reason = await self._model.judge("conflict", conflict.description, findings)
@@ -157,24 +161,23 @@ class ReviewRounds:
 
 
 def _check_against(changed: Collection[str]) -> str:
-    """Returns the feedback on a finding that rests on others which have changed."""
+    """Returns the feedback for a finding whose dependencies have changed since."""
     return f"{_RESTS_ON_OLDER} {', '.join(changed)}. {_CHECK_AGAIN}"
 
 
 def _reviewable(usable: list[SubtaskReport], taken: Collection[str] = ()) -> list[SubtaskReport]:
-    """Returns the completed subtasks; of a template's items the first ones.
+    """Returns the completed subtasks; of a template's items only the first _ITEMS_REVIEWED.
 
-    Very many fit into no prompt. Those that are `taken` from earlier runs by name are not done
-    again, whatever a review says.
+    All items of a large template would not fit into one prompt. Subtasks in `taken` have a finding
+    of an earlier run, named by the plan: no review has that redone.
     """
-    of_template, chosen = Counter[str](), []
+    counts, chosen = Counter[str](), []
     for report in usable:
         if report.id in taken:
             continue
         template = report.template
-        if report.state == "completed" and (
-            template is None or of_template[template] < _ITEMS_REVIEWED
-        ):
+        has_room = template is None or counts[template] < _ITEMS_REVIEWED
+        if report.state == "completed" and has_room:
             chosen.append(report)
-            of_template[template or ""] += 1
+            counts[template or ""] += 1
     return chosen

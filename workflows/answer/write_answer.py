@@ -1,4 +1,4 @@
-"""The answer of a run: a finding word for word, or a text that is written from the findings."""
+"""The answer of a run: a finding word for word, or a text written from the findings."""
 
 from datetime import timedelta
 
@@ -35,7 +35,7 @@ _CHOICE = "Each candidate is an answer to the whole goal. Choose the one that an
 
 
 class AnswerWriter:
-    """Puts the answer into the run's state, and the tables of templates beside it."""
+    """Puts the answer into the run's state, and with it the tables of templates."""
 
     def __init__(
         self, terms: RunTerms, state: RunState, plan: PlanInForce, model: SupervisorModel
@@ -48,16 +48,23 @@ class AnswerWriter:
         self._synthesis = AnswerSynthesis(state, model, terms.setup.prompt_bytes)
 
     async def write(self, drafts: Drafts, strategy: StrategyName) -> None:
-        """Makes a finding the answer, where strategy or plan choose one; else has one written."""
+        """Makes a finding the answer if strategy or plan ask for that; else has it written.
+
+        Raises SupervisionError if there is neither a finding nor a direct answer to fall back on.
+        """
         tables = await self.tabulate()
-        report = self.sole_finding(strategy) or self._named_finding() or await self._best_finding()
-        if report is None or not await self._adopt(report):
+        report = (
+            self.routed_subtask(strategy)
+            or self._answer_subtask()
+            or await self._preferred_subtask()
+        )
+        if report is None or not await self._adopt_finding(report):
             await self._write(drafts, tables)
 
-    def sole_finding(self, strategy: StrategyName) -> SubtaskReport | None:
-        """Returns the subtask whose finding is the answer, because the goal went to one role.
+    def routed_subtask(self, strategy: StrategyName) -> SubtaskReport | None:
+        """Returns the only subtask of a run that was routed to one role: its finding is the answer.
 
-        It is None if there is no such subtask.
+        None for other runs, and if the answer has to fit a schema.
         """
         reports = self._state.board.reports()
         is_routed = STRATEGIES[strategy].answer == "finding" and len(reports) == 1
@@ -65,10 +72,11 @@ class AnswerWriter:
             return None
         return reports[0] if reports[0].finding else None
 
-    def _named_finding(self) -> SubtaskReport | None:
-        """Returns the subtask whose finding the plan makes the answer, or its replacement.
+    def _answer_subtask(self) -> SubtaskReport | None:
+        """Returns the subtask that the plan names as the answer, or its latest replacement.
 
-        None if the plan names none, and if that one did not succeed: then the answer is written.
+        None if the plan names no subtask, or if that one did not succeed: then the answer is
+        written.
         """
         board, named = self._state.board, self._state.plan.answer_subtask
         if named is None or self._schema_ref is not None:
@@ -78,8 +86,8 @@ class AnswerWriter:
             report = board[report.replaced_by]
         return report if report.state == "completed" and report.finding else None
 
-    async def _best_finding(self) -> SubtaskReport | None:
-        """Returns the subtask whose finding a judge chose, if the plan asks for a choice."""
+    async def _preferred_subtask(self) -> SubtaskReport | None:
+        """Returns the subtask whose finding a judge prefers, if the plan asks for a choice."""
         state = self._state
         if state.plan.aggregation != "select" or self._schema_ref is not None:
             return None
@@ -94,10 +102,10 @@ class AnswerWriter:
         state.trace.note("answer_chosen", chosen.id, choice=index + 1, of=count, reason=reason)
         return chosen
 
-    async def _adopt(self, report: SubtaskReport) -> bool:
-        """Makes a subtask's finding the answer, under its role's label.
+    async def _adopt_finding(self, report: SubtaskReport) -> bool:
+        """Makes a subtask's finding the answer, headed by the label of its role.
 
-        Returns False if it could not be read.
+        Returns False, with a warning, if the finding could not be read.
         """
         finding, role = report.finding, self._plan.team.find(report.role)
         if finding is None:
@@ -107,7 +115,7 @@ class AnswerWriter:
         adopt, time = RunActivities.adopt_finding, limits.PUBLISH_TIMEOUT
         try:
             summary = "take the finding as the answer"
-            answer = await activity_calls.with_store(adopt, time, summary, call)
+            answer = await activity_calls.store_call(adopt, time, summary, call)
         except CallFailed as failed:
             why = f"the finding of {report.id} could not be taken as the answer: {failed}"
             self._state.warn(why)
@@ -119,10 +127,10 @@ class AnswerWriter:
         return True
 
     async def tabulate(self, patience: timedelta | None = None) -> TableReply:
-        """Puts the tables of templates into the state; one of them may be the answer.
+        """Makes tables of the outputs of templates' items, and puts them into the state.
 
-        They have the outputs of items. With `patience` a store that is away is not waited for
-        longer.
+        One of them may be the answer. With `patience` the store may be unavailable for that long at
+        most.
         """
         state = self._state
         completed = [report for report in state.board.reports() if report.state == "completed"]
@@ -139,7 +147,7 @@ class AnswerWriter:
         tabulate, time = Expansions.tabulate, limits.FILES_TIMEOUT
         summary = f"tables of {len(call.findings)} items"
         try:
-            reply = await activity_calls.with_store(
+            reply = await activity_calls.store_call(
                 tabulate, time, summary, call, patience=patience
             )
         except CallFailed as failed:
@@ -151,10 +159,10 @@ class AnswerWriter:
         return reply
 
     async def _write(self, drafts: Drafts, tables: TableReply) -> None:
-        """Has the answer written; its JSON is written with it, or is one of the `tables`.
+        """Has the answer written, with its JSON, unless one of the `tables` is that JSON.
 
-        If it cannot be written, the findings stand in for it; if its JSON does not fit, that is a
-        gap. Raises SupervisionError only if there is neither a finding nor a direct answer.
+        If it cannot be written, the findings stand in for it; JSON that does not fit becomes a gap.
+        Raises SupervisionError if there is neither a finding nor a direct answer.
         """
         state, reply, why = self._state, None, EMPTY
         own_grounding = state.answer.grounding  # of a direct answer, which gets its JSON here
@@ -174,17 +182,19 @@ class AnswerWriter:
         else:
             state.answer_by_findings(why)
             if reply:
-                made = reply.answer
-                state.take_answer(state.answer.with_json(made.as_json, made.unsupported))
+                written_json = reply.answer.as_json, reply.answer.unsupported
+                state.take_answer(state.answer.with_json(*written_json))
         self._complete_json(reply, tables, why)
         for contradiction in reply.contradictions if reply else []:
             state.add_contradiction(contradiction)
 
     def _call(self, drafts: Drafts, tables: TableReply) -> SynthesisInput:
-        """Returns the question for an answer from the findings that no draft has."""
+        """Returns the input of the synthesis: the latest draft, and the findings that it lacks."""
         state = self._state
-        new = [report for report in state.board.usable() if report.id not in drafts.folded]
-        findings = as_refs([each for each in new if each.template != tables.fills], state.board)
+        unfolded = [report for report in state.board.usable() if report.id not in drafts.folded]
+        # The items of a table that is the answer are in the prompt as its first rows.
+        shown = [report for report in unfolded if report.template != tables.fills]
+        findings = as_refs(shown, state.board)
         if tables.first_rows:
             findings.append(tables.first_rows)
         return SynthesisInput(
@@ -199,7 +209,7 @@ class AnswerWriter:
         )
 
     def _complete_json(self, reply: SynthesisReply | None, tables: TableReply, why: str) -> None:
-        """Makes a table the answer's JSON, if one fills it; JSON that does not fit is a gap."""
+        """Makes a table the answer's JSON if the table fills it; else notes a misfit."""
         lacks = "; ".join(reply.problems) if reply else why
         if tables.fills:
             answer = self._state.answer.with_table(tables.answer_json, tables.answer_json_ref)

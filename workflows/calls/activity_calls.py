@@ -2,8 +2,9 @@
 
 Every call returns a reply, or raises CallFailed or asyncio.CancelledError.
 
-Model calls get all the time that the run has left: a shorter limit would cut calls in flight and
-pay for them again. One attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
+A model call may take all the time that the run has left: a shorter limit would cut off calls in
+flight, which would then be paid again. A single attempt is bounded by its own timeout, the
+heartbeat and the idle watchdog.
 """
 
 import asyncio
@@ -60,7 +61,7 @@ _LOOK = timedelta(seconds=5)  # at a queue; without it the subtask begins all th
 class CallFailed(Exception):
     """An activity failed for good.
 
-    `retry_after` is how many seconds a provider's breaker stays open.
+    `retry_after` is the number of seconds for which a provider's breaker stays open.
     """
 
     def __init__(self, problem: Problem, retry_after: float = 0.0) -> None:
@@ -70,7 +71,7 @@ class CallFailed(Exception):
 
 
 class Paid(Protocol):
-    """A reply to a model call, with what it consumed."""
+    """A reply to a model call, with its usage."""
 
     usage: Usage
 
@@ -104,18 +105,19 @@ _TOOL_RETRY = RetryPolicy(
 
 
 async def run_tool(payload: ToolInput, queue: str, time: timedelta) -> ToolReply:
-    """Returns the output of one tool call, tried until a Worker has the run's store and team.
+    """Returns the output of one tool call, retried until a Worker has the run's store and team.
 
-    The tool may take `time` in one attempt. The activity counts how often it may begin.
+    The tool may take `time` in one attempt. The activity itself limits how often the tool is
+    started. Raises CallFailed.
     """
     summary = f"{payload.call.name}: {payload.call.preview}"
     timeout = time + limits.TOOL_MARGIN
-    return await _replied(
+    return await _execute(
         ToolActivities.run_tool, [payload], summary, timeout, _TOOL_RETRY, task_queue=queue
     )
 
 
-async def _replied(
+async def _execute(
     activity: Callable[..., Coroutine[Any, Any, T]],
     arguments: Sequence[object],
     summary: str,
@@ -137,9 +139,9 @@ async def _replied(
 
 
 async def reply_of(call: Awaitable[T]) -> T:
-    """Awaits an activity.
+    """Returns the result of an activity. Raises CallFailed if it failed.
 
-    A cancelled one ends like any other cancelled await, so that callers need one clause.
+    A cancelled activity raises CancelledError, as any other await does, so callers need one clause.
     """
     try:
         return await call
@@ -160,10 +162,9 @@ async def model_call(
 ) -> P:
     """Returns the reply to a model call. Raises CallFailed with a kind that work can end with.
 
-    The kind is `Paused` if the call was `stopped` before its reply.
-
-    `book` gets the usage of the call, however it ends. A cancelled call ends at once; its reply may
-    still come later, and is paid then, too.
+    That kind is `Paused` if `stopped` became true before the reply. `book` gets the usage of the
+    call, however it ends. A cancelled call ends at once; its reply may still arrive later, and is
+    booked then, too.
     """
     call: workflow.ActivityHandle[P] = workflow.start_activity(
         activity,
@@ -199,7 +200,7 @@ async def model_call(
             raise CallFailed(_PAUSED) from None
         raise
     except CallFailed as failed:
-        left = _left_by(failed)
+        left = _cost_of(failed)
         book(left.spent)
         problem = _PAUSED if _was_stopped(watch) else _problem_of_call(failed.problem)
         raise CallFailed(problem, left.remaining) from failed
@@ -208,9 +209,9 @@ async def model_call(
 
 
 def _problem_of_call(problem: Problem) -> Problem:
-    """Returns the problem of a model call, of a kind that work can end with.
+    """Returns the problem of a model call, as a kind that work can end with.
 
-    Its message names the kind that it had, where that is another one.
+    If that kind differs from the original one, the message names the original.
     """
     kind = call_kind(problem.type)
     message = problem.message
@@ -222,9 +223,9 @@ def _problem_of_call(problem: Problem) -> Problem:
 
 
 async def _stop_when(stopped: Callable[[], bool], call: "asyncio.Future[P]") -> bool:
-    """Cancels a call when it is to be stopped: True if it did.
+    """Cancels a call once `stopped` is true. Returns True if it was cancelled.
 
-    Its end is awaited: it may be answered all the same.
+    The caller still awaits the call: it may be answered all the same.
     """
     await workflow.wait_condition(lambda: stopped() or call.done())
     await let_ready_tasks_finish()
@@ -240,8 +241,8 @@ def _book_reply(call: "asyncio.Future[P]", book: Book) -> None:
         book(call.result().usage)
 
 
-def _left_by(failed: CallFailed) -> FailedCall:
-    """Returns the cost of a failed call, as far as its failure has it."""
+def _cost_of(failed: CallFailed) -> FailedCall:
+    """Returns the cost of a failed call, as far as its failure reports it."""
     cause = failed.__cause__
     details = details_of(cause) if isinstance(cause, FailureError) else {}
     try:
@@ -251,18 +252,19 @@ def _left_by(failed: CallFailed) -> FailedCall:
         return FailedCall()
 
 
-async def with_store(
+async def store_call(
     activity: Callable[..., Coroutine[Any, Any, T]],
     timeout: timedelta,
     summary: str,
     *arguments: object,
     patience: timedelta | None = None,
 ) -> T:
-    """Returns the reply to a call that needs the store for a moment.
+    """Returns the result of an activity that needs the artifact store.
 
-    A store that is away is awaited: for at most `patience`, then it raises CallFailed.
+    It is retried while the store is unavailable: without end, or until `patience` is over. Raises
+    CallFailed.
     """
-    return await _replied(
+    return await _execute(
         activity, arguments, summary, timeout, _STORE_RETRY, schedule_to_close_timeout=patience
     )
 
@@ -270,7 +272,7 @@ async def with_store(
 async def await_store(watch: StoreWatch) -> None:
     """Returns when the store holds up none of the calls that have reported to the run."""
     summary = f"wait for the artifact store: {watch.reports[0].why}"
-    await _replied(StoreWaits.await_store, [watch], summary, limits.SETUP_TIMEOUT, _STORE_RETRY)
+    await _execute(StoreWaits.await_store, [watch], summary, limits.SETUP_TIMEOUT, _STORE_RETRY)
 
 
 async def pool_backlog(run: RunRef, pool: str) -> float:
@@ -278,7 +280,7 @@ async def pool_backlog(run: RunRef, pool: str) -> float:
     question = PoolQuestion(run=run, queue=pool_queue(pool))
     once = RetryPolicy(maximum_attempts=1)
     try:
-        return await _replied(
+        return await _execute(
             RunActivities.pool_backlog, [question], f"backlog of pool {pool}", _LOOK, once
         )
     except CallFailed:
@@ -286,16 +288,16 @@ async def pool_backlog(run: RunRef, pool: str) -> float:
 
 
 async def notify(notice: Notice) -> None:
-    """Sends a notice. Raises CallFailed when the last try has failed."""
+    """Sends a notice. Raises CallFailed after the last attempt."""
     retry = RetryPolicy(maximum_attempts=limits.NOTICE_ATTEMPTS)
     summary = f"notice: {notice.kind} {notice.id or ''}"
-    await _replied(NoticeActivities.notify, [notice], summary, 2 * limits.NOTICE_TIME, retry)
+    await _execute(NoticeActivities.notify, [notice], summary, 2 * limits.NOTICE_TIME, retry)
 
 
 def problem_of(error: FailureError) -> Problem:
     """Returns the problem behind a failure: its innermost cause.
 
-    A call whose time was over before its next attempt is a timeout: the server ends it with the
+    A call whose time ran out before its next attempt is a timeout. The server reports it as the
     failure of the last attempt, which the message names.
     """
     cause = _innermost(error)
@@ -322,9 +324,9 @@ def _problem_of_application(error: ApplicationError) -> Problem:
 
 
 def details_of(error: FailureError) -> object:
-    """Returns the first detail of the innermost failure; of a timeout, of its last heartbeat.
+    """Returns the first detail of the innermost failure, or of the last heartbeat before a timeout.
 
-    None without one.
+    None if there are no details.
     """
     cause = _innermost(error)
     details: Sequence[object] = ()
@@ -336,7 +338,7 @@ def details_of(error: FailureError) -> object:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Returns the cause of the causes: an ApplicationError, or an error without a cause."""
+    """Returns the innermost cause: an ApplicationError, or an error without a cause."""
     while isinstance(error, FailureError):
         if isinstance(error, ApplicationError) or not error.cause:
             break
@@ -344,8 +346,8 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-async def keep_words(run: RunRef, words: list[PersonWords]) -> list[Finding]:
-    """Stores texts that people wrote, and returns each as a finding. Raises CallFailed."""
+async def store_words(run: RunRef, words: list[PersonWords]) -> list[Finding]:
+    """Stores texts written by people, and returns each as a finding. Raises CallFailed."""
     summary = "store a reply" if len(words) == 1 else f"store {len(words)} replies"
     said = WordsInput(run=run, words=words)
-    return await with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, summary, said)
+    return await store_call(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, summary, said)

@@ -1,4 +1,4 @@
-"""Notices to the operator: what a run begins to wait for, and how the root has ended."""
+"""Notices to the operator: the waits of a run, and the end of a root."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 class _Cause(NamedTuple):
-    """The subject of a notice: the `id` of a decision, or `of` a model or an ending."""
+    """The reason for a notice: `id` names a decision, `of` names a model or an ending."""
 
     kind: NoticeKind
     id: str = ""
@@ -26,9 +26,10 @@ class _Cause(NamedTuple):
 
 
 class Notices:
-    """Notices to the operator: what a run begins to wait for, and how the root has ended.
+    """Sends notices to the operator: when a run begins to wait, and when the root has ended.
 
-    Each run of a tree sends those of its own waits. A pause and the end are the root's.
+    Each run of a tree sends the notices of its own waits. Only the root reports a pause and the
+    end.
     """
 
     def __init__(self, run: RunRef, state: RunState, *, is_root: bool) -> None:
@@ -38,21 +39,20 @@ class Notices:
         self._known: dict[_Cause, None] = {}
         self._sending: list[asyncio.Task[None]] = []
 
-    def look(self) -> None:
-        """Begins to send what has become true since the last look."""
+    def send_new(self) -> None:
+        """Begins to send a notice for each cause that is new since the last call."""
         before, self._known = self._known, dict.fromkeys(self._causes())
         new = [cause for cause in self._known if cause not in before]
-        self._sending += [in_background(self._send(cause)) for cause in new]
+        self._sending += [in_background(self._send_notice(cause)) for cause in new]
 
     async def all_sent(self) -> None:
-        """Returns when nothing is on its way.
+        """Returns when no notice is being sent.
 
         The server drops the activities of a run that has ended.
         """
         while pending := [task for task in self._sending if not task.done()]:
-            with contextlib.suppress(
-                asyncio.CancelledError
-            ):  # it comes once, and the result is stored
+            # A cancellation comes once, and the result is stored.
+            with contextlib.suppress(asyncio.CancelledError):
                 await workflow.wait(pending)
 
     def _causes(self) -> Iterator[_Cause]:
@@ -66,13 +66,12 @@ class Notices:
         # The wait for a model ends with each try, the outage when one has succeeded.
         yield from (cause for cause in self._known if state.models.outage(cause.of))
         for wait in state.waits.current:
-            yield (
-                _Cause(wait.kind, wait.id)
-                if wait.for_decision
-                else _Cause(wait.kind, of=wait.model)
-            )
+            if wait.for_decision:
+                yield _Cause(wait.kind, wait.id)
+            else:
+                yield _Cause(wait.kind, of=wait.model)
 
-    async def _send(self, cause: _Cause) -> None:
+    async def _send_notice(self, cause: _Cause) -> None:
         state = self._state
         has_ended = cause.kind == "ended"
         event: Literal["waiting", "ended", "failed"] = "ended" if has_ended else "waiting"

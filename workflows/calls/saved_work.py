@@ -1,4 +1,4 @@
-"""Findings of earlier runs in place of work: looked up for each plan, taken when it is time."""
+"""Findings of earlier runs that replace work: looked up for each plan, taken when needed."""
 
 from temporalio import workflow
 
@@ -24,7 +24,7 @@ _SUMMARY = "look for findings of earlier runs"
 
 
 class EarlierFindings:
-    """The findings of earlier runs that subtasks of this run are to take."""
+    """The findings of earlier runs that subtasks of this run will take."""
 
     def __init__(self, terms: RunTerms, state: RunState, plan: PlanInForce) -> None:
         self._terms = terms
@@ -32,8 +32,8 @@ class EarlierFindings:
         self._plan = plan
         self._saved = SavedWork()
 
-    async def without_taken(self, reply: PlanReply) -> PlanReply:
-        """Returns a planner's reply, its estimate without the findings that its plan takes."""
+    async def with_savings(self, reply: PlanReply) -> PlanReply:
+        """Returns a planner's reply, its estimate without subtasks that take an earlier finding."""
         if reply.plan is None or reply.plan_ref is None:
             return reply
         await self.look_up(reply.plan_ref, reply.team_ref or self._plan.team_ref)
@@ -41,12 +41,12 @@ class EarlierFindings:
         if reply.estimate is None or not findings:
             return reply
         places = {subtask_id: saved.reused.place for subtask_id, saved in findings.items()}
-        return reply.model_copy(update={"estimate": _without(reply.estimate, places)})
+        return reply.model_copy(update={"estimate": _estimate_without(reply.estimate, places)})
 
     async def look_up(self, plan_ref: str, team_ref: str) -> None:
-        """Looks up the findings that a plan may take; a root alone builds on earlier runs.
+        """Looks up the findings that a plan may take. Only a root reuses earlier runs.
 
-        Without an answer the plan is carried out as if there were none.
+        If the look-up fails the run continues, with a warning, as if there were none.
         """
         state = self._state
         if self._terms.is_answer_alone:
@@ -56,10 +56,10 @@ class EarlierFindings:
             return
         call = SavedInput(run=self._terms.run, plan_ref=plan_ref, team_ref=team_ref)
         try:
-            reply = await _asked(call)
+            reply = await _find_saved(call)
             saved = [*reply.saved]
             for ref in reply.more_refs:
-                more = await _asked(call.model_copy(update={"page_ref": ref}))
+                more = await _find_saved(call.model_copy(update={"page_ref": ref}))
                 saved += more.saved
         except CallFailed as failed:
             state.warn(f"nothing is taken from earlier runs: {failed}")
@@ -71,19 +71,19 @@ class EarlierFindings:
         state.trace.note("findings_looked_up", runs=[*state.request.reuse_from], **counted)
 
     async def _take_given(self) -> None:
-        """Has the subtasks take the findings that an eval gives them.
+        """Has the subtasks take the findings that an eval provides.
 
-        Raises CallFailed if they are not there: an answer without them would be no answer to judge.
+        Raises CallFailed if they are missing: an answer made without them could not be judged.
         """
         call = GivenInput(run=self._terms.run)
         take, time = SavedFindings.given_findings, limits.SETUP_TIMEOUT
-        reply = await activity_calls.with_store(take, time, "take the given findings", call)
+        reply = await activity_calls.store_call(take, time, "take the given findings", call)
         self._saved.look_up_again(reply.saved, {})
 
     def complete_ready(self) -> None:
-        """Completes each subtask that is ready and has such a finding, then the next ones.
+        """Completes each ready subtask that has an earlier finding, as long as more become ready.
 
-        A subtask that is nothing but such a finding, and has none, fails.
+        A subtask that can only take a finding, and has none, fails.
         """
         board = self._state.board
         # One that is completed may make others ready.
@@ -96,7 +96,7 @@ class EarlierFindings:
                     self._complete(saved)
 
     def _fits(self, saved: SavedFinding) -> bool:
-        """True if the subtask is new, and its dependencies have the basis of the saved finding."""
+        """True if the subtask is new, and its dependencies have the findings behind `saved`."""
         board = self._state.board
         report = board[saved.subtask_id]
         if report.attempts or report.finding is not None:
@@ -126,13 +126,13 @@ class EarlierFindings:
         self._state.trace.note("subtask_failed", subtask_id, error=problem.type, message=why)
 
 
-async def _asked(call: SavedInput) -> SavedReply:
+async def _find_saved(call: SavedInput) -> SavedReply:
     find, time = SavedFindings.find_saved, limits.FILES_TIMEOUT
-    return await activity_calls.with_store(find, time, _SUMMARY, call)
+    return await activity_calls.store_call(find, time, _SUMMARY, call)
 
 
-def _without(estimate: Estimate, places: dict[str, str]) -> Estimate:
-    """Returns an estimate without the parts of subtasks whose findings are taken."""
+def _estimate_without(estimate: Estimate, places: dict[str, str]) -> Estimate:
+    """Returns an estimate without the parts of subtasks that take an earlier finding."""
     kept = [part for part in estimate.parts if part.id not in places]
     gone = [part for part in estimate.parts if part.id in places]
     total = estimate.total.less(gone)

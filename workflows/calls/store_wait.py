@@ -1,4 +1,4 @@
-"""A root's wait for the artifact store: one, however many calls the store holds up."""
+"""A root's wait for the artifact store: a single one, however many calls the store holds up."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,8 +21,9 @@ _WHY = "store"
 class StoreWait:
     """Shows that the run waits for its store, until no call is held up any more.
 
-    The calls are tried again by themselves: this wait begins and ends no work. `hold_clock` stops
-    the run's clock for a reason, or lets it run, here and below; `show` makes a change visible.
+    Temporal retries the calls by itself: this wait begins and ends no work. `hold_clock(reason,
+    held)` stops or releases the run's clock, here and below; `issue_soon` publishes a change of the
+    run.
     """
 
     def __init__(
@@ -30,19 +31,19 @@ class StoreWait:
         run: RunRef,
         state: RunState,
         hold_clock: Callable[[str, bool], None],
-        show: Callable[[], None],
+        issue_soon: Callable[[], None],
     ) -> None:
         self._run = run
         self._state = state
         self._hold_clock = hold_clock
-        self._show = show
+        self._issue_soon = issue_soon
         self._reports: dict[tuple[str, str], StoreReport] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def take(self, report: StoreReport) -> None:
-        """Takes the word of a call that it can't use the store; the first one begins the wait.
+    def note_report(self, report: StoreReport) -> None:
+        """Notes a call's report that it can't use the store; the first one begins the wait.
 
-        Only a root takes it, and only of work of its own.
+        Only a root takes reports, and only those of its own tree.
         """
         root_id, own_id = self._run.run_id, workflow.info().workflow_id
         is_of_run = report.workflow_id == root_id or report.workflow_id.startswith(f"{root_id}/")
@@ -53,7 +54,7 @@ class StoreWait:
             self._task = in_background(self._until_back())
 
     async def end(self) -> None:
-        """Ends the wait: the run closes, and nothing may follow that command."""
+        """Ends the wait, because the run is closing and may issue no further commands."""
         if self._task is not None:
             await stop_all([self._task])
 
@@ -62,15 +63,15 @@ class StoreWait:
         try:
             # Reports may come while this awaits: then the next round looks at these.
             while self._reports:
-                await self._look_at(list(self._reports.values()))
+                await self._await_store(list(self._reports.values()))
         except asyncio.CancelledError:
             self._reports.clear()
         self._task = None
         self._hold_clock(_WHY, False)
-        self._show()
+        self._issue_soon()
 
-    async def _look_at(self, reports: list[StoreReport]) -> None:
-        """Returns when none of the calls that have reported so far is held up."""
+    async def _await_store(self, reports: list[StoreReport]) -> None:
+        """Shows the wait until none of the calls in `reports` is held up."""
         first = reports[0]
         wait = Wait(
             id=_WHY,
@@ -81,7 +82,7 @@ class StoreWait:
         )
         self._state.trace.note("waiting_store", why=first.why)
         self._state.waits.show(wait, None)
-        self._show()
+        self._issue_soon()
         try:
             await activity_calls.await_store(StoreWatch(run=self._run, reports=reports))
         except CallFailed as failed:  # it says nothing about the calls, which report again

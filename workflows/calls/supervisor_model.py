@@ -38,9 +38,9 @@ class CallFields(TypedDict):
 
 
 class SupervisorModel:
-    """The model that a supervisor asks, or the next one of its chain.
+    """The model of a supervisor, or the next one of its chain.
 
-    Its calls are within budget and time, and wait for the end of an outage.
+    Its calls stay within budget and time, and wait for the end of an outage.
     """
 
     def __init__(
@@ -70,21 +70,21 @@ class SupervisorModel:
         return self._authors.get(head)
 
     def leaves_out(self, step: OptionalStep) -> bool:
-        """True if the model that serves now makes no such step; noted in the trace."""
+        """True if an optional step is switched off for the current model; the trace notes that."""
         model = self._state.models.choose(self._setup.supervisor_models)
         if not is_off(step, model, self._setup.model_off):
             return False
         self._state.trace.note("step_left_out", step=step, model=model)
         return True
 
-    async def ask(
+    async def reply_to(
         self, question: Question[C, R], call: C, tokens: int | None = None, *, last: bool = False
     ) -> R:
         """Returns the reply to a question; the `last` one may use all budget and time left.
 
-        It may take so many `tokens`, by default those of the findings that it shows. Raises
-        SupervisionError if the budget has no room for it, the deadline comes first, or it failed
-        for good.
+        It sets `tokens` aside, by default an estimate from the findings in the call. Raises
+        SupervisionError if the budget has no room for the call, the deadline comes first, or the
+        call failed for good.
         """
         ledger = self._state.time_and_budget.ledger
         tokens = self._tokens_of(call) if tokens is None else tokens
@@ -94,18 +94,15 @@ class SupervisorModel:
         self._reserve(tokens, call.terms.work, last=last)
         work = object()
         try:
-            return await self._patiently(question, call, work, last=last)
+            return await self._call_until_answered(question, call, work, last=last)
         finally:  # when it is cancelled, too: the reservation would never end
             self._state.models.leave(work)
             ledger.settle_call(tokens, Usage())
 
-    async def ask_or_warn(self, question: Question[C, R], call: C, lost: str) -> R | None:
-        """Returns the reply to a question that a run can do without.
-
-        It is None, with the warning `lost`, if there is none.
-        """
+    async def reply_or_none(self, question: Question[C, R], call: C, lost: str) -> R | None:
+        """Returns the reply to an optional question; None, with the warning `lost`, without one."""
         try:
-            return await self.ask(question, call)
+            return await self.reply_to(question, call)
         except SupervisionError as error:
             self._state.warn(f"{lost}: {error.message}")
             return None
@@ -116,9 +113,9 @@ class SupervisorModel:
         description: str,
         findings: list[DependencyRef],
     ) -> tuple[int | None, str]:
-        """Returns the index of the finding that a judge prefers, and the reason.
+        """Returns the index of the finding that a judge prefers, and the judge's reason.
 
-        The index is None without a preference or a judge.
+        The index is None if the judge has no preference, or if there is no judge.
         """
         if self.leaves_out("judge"):
             return None, ""
@@ -130,7 +127,7 @@ class SupervisorModel:
             description=description,
             findings=findings,
         )
-        reply = await self.ask_or_warn(JUDGE, call, "there was no judgement")
+        reply = await self.reply_or_none(JUDGE, call, "there was no judgement")
         if reply is None:
             return None, ""
         if reply.problem:
@@ -138,15 +135,15 @@ class SupervisorModel:
         return reply.choice, reply.resolution
 
     def _tokens_of(self, call: C) -> int:
-        """Returns an estimate of what a call takes: a prompt holds what its model has room for."""
+        """Returns an estimate of the tokens of a call, at most those of a full prompt."""
         findings = sum(finding.bytes for finding in getattr(call, "findings", []))
         shown = min(findings, self._setup.prompt_bytes)
         return call_estimate(shown + limits.JUDGEMENT_PROMPT_BYTES)
 
     def _reserve(self, tokens: int, name: str, *, last: bool) -> None:
-        """Sets tokens aside for a call: other calls and grants are decided while it is under way.
+        """Sets tokens aside for a call, so that calls and grants meanwhile leave them alone.
 
-        Raises SupervisionError if there is no time or no budget for it.
+        Raises SupervisionError if there is no time or no budget left for it.
         """
         budget = self._state.time_and_budget
         if workflow.now() >= budget.ends_at(last=last):
@@ -155,8 +152,10 @@ class SupervisorModel:
             room = f"the budget has no room for {name}, which sets {tokens:,} tokens aside"
             raise SupervisionError(ErrorKind.BUDGET_EXHAUSTED, f"{room}: {budget.spent_line()}")
 
-    async def _patiently(self, question: Question[C, R], call: C, work: object, *, last: bool) -> R:
-        """Repeats a call through outages and extended deadlines, with the next model if one can."""
+    async def _call_until_answered(
+        self, question: Question[C, R], call: C, work: object, *, last: bool
+    ) -> R:
+        """Repeats a call through outages and extended deadlines, with another model if one can."""
         state, setup, name = self._state, self._setup, call.terms.work
         budget = state.time_and_budget
         chain = [*setup.supervisor_models]
@@ -185,7 +184,7 @@ class SupervisorModel:
                 # wait than that. With more time than there was, the call is repeated.
                 has_more_time = budget.ends_at(last=last) > expires_at
                 ran_out_of_time = problem.type is ErrorKind.TIMEOUT and has_more_time
-                if not self._waits_after(failed, model, work) and not ran_out_of_time:
+                if not self._note_outage(failed, model, work) and not ran_out_of_time:
                     raise SupervisionError(run_kind(problem.type), problem.message) from failed
                 continue
             state.models.answered(model, work)
@@ -199,8 +198,11 @@ class SupervisorModel:
             self._note_replaced(name, model, following, "it refused")
             model = following
 
-    def _waits_after(self, failed: CallFailed, model: str, work: object) -> bool:
-        """Returns True if the model is away, which is noted: a call is repeated after that."""
+    def _note_outage(self, failed: CallFailed, model: str, work: object) -> bool:
+        """Notes an outage of the model, after which the call is repeated.
+
+        Returns False if the failure was no outage.
+        """
         state, problem = self._state, failed.problem
         if problem.type is ErrorKind.CIRCUIT_OPEN:
             chance = workflow.random().random()
@@ -215,7 +217,7 @@ class SupervisorModel:
         self._state.trace.note("model_replaced", work=name, model=model, by=by, why=why)
 
     def _addressed(self, call: C, model: str, words: list[str]) -> C:
-        """Returns a call for a model, with the words of people that its conversation lacks."""
+        """Returns the call for a model, with the people's words that its conversation lacks."""
         head = getattr(call, "head", None)
         if head is None:
             return call.model_copy(update={"model": model, "steers": words})
@@ -225,6 +227,6 @@ class SupervisorModel:
         return call.model_copy(update={"model": model, "steers": unheard})
 
     def _book(self, model: str, usage: Usage) -> None:
-        """Books the usage of a call, for the supervisor."""
+        """Books the usage of a call of the supervisor."""
         self._state.time_and_budget.ledger.settle_call(0, usage)
         self._state.note_spending(SUPERVISOR, model, usage)

@@ -27,22 +27,18 @@ from temporal_supervisor.supervision.run.nested_runs import NestedGrant
 
 
 class LoopProgress(Model):
-    """The state of a tool loop.
+    """The state of a tool loop, kept over a wait and when a worker agent continues as new.
 
-    Carried over when a worker agent continues as new, and after a wait.
-
-    Turns of the attempt that other models took are the `earlier_turns`: its own are numbered on
-    from them. Of its own turns `turns_booked`, and the usage and `effects` before, are in the
-    supervisor's books already. `effects` are the calls with effects that were made.
-    `worked_seconds` is the time that the attempt took so far, without its waits. `objected` is True
-    once a conclusion went back to its author, `returned` that conclusion as a finding,
-    `empty_replies` how many were none and went back; `feedback_due` is True until a review's
-    feedback was given in the conversation at `head`. Of the last turn's calls `pending` ones wait
-    for a person, and `approved` ones are to be run; the `results` are those of the others. With
-    `anew_from` the next turn begins a conversation anew after that one, which repeated itself.
-    `others` are other queries for the subtask. `note` is the system's word for the next turn;
-    of people's words the first `heard` are in the conversation. `labels` are those of the
-    conversation.
+    `turn` counts the turns of the current model; `earlier_turns` were taken by other models in the
+    attempt, and the numbering continues from them. The supervisor has already booked `turns_booked`
+    turns, and the `usage` and `effects` before them. `effects` are the calls with side effects.
+    `worked_seconds` excludes waits. `objected` is True once a conclusion was sent back to its
+    author, `returned` is that conclusion, and `empty_replies` counts the empty ones that were sent
+    back. `feedback_due` is True until the conversation at `head` contains the review's feedback. Of
+    the last turn's calls, `pending` ones wait for a person, `approved` ones are to be run, and
+    `results` answer the others. If `anew_from` is set, the next turn begins a new conversation,
+    because the one with that head repeated itself. `others` are other queries for the subtask. `note` is the system's message for the next
+    turn. The conversation contains the first `heard` of people's words, and has these `labels`.
     """
 
     head: str | None = None
@@ -71,11 +67,11 @@ class LoopProgress(Model):
 
     @property
     def number(self) -> int:
-        """The number of the latest turn, over all models that worked in the attempt."""
+        """The number of the latest turn, counted over all models of the attempt."""
         return self.earlier_turns + self.turn
 
     def go_on_from(self, reply: TurnReply, heard: int) -> None:
-        """Makes a reply the head of the conversation: what was due before it is in it now."""
+        """Makes a reply the head of the conversation, which includes all that was due before."""
         self.head = reply.head
         self.results = []
         self.note = None
@@ -84,27 +80,27 @@ class LoopProgress(Model):
         self.heard = heard
 
     def begin_anew(self, head: str) -> None:
-        """Leaves the conversation at `head` for a new one, which has yet to hear all words."""
+        """Leaves the conversation at `head` for a new one, without people's words so far."""
         self.head = None
         self.results = []
         self.heard = 0
         self.anew_from = head
 
     def booked(self) -> "LoopProgress":
-        """Returns this progress once the supervisor has booked what it took."""
+        """Returns a copy without the usage that the supervisor has booked."""
         return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn, "effects": []})
 
     def continued(self, turns: int) -> "LoopProgress":
-        """Returns this progress, its next turn numbered on from all `turns` of the attempt."""
+        """Returns a copy whose next turn is number `turns + 1` of the attempt."""
         return self.model_copy(update={"earlier_turns": turns - self.turn})
 
 
 class WorkerAgentInput(Model):
-    """One attempt of one subtask.
+    """The input of a worker agent: one attempt at one subtask.
 
-    `expires_at` ends the retries of calls; it is later than any deadline, which the supervisor
-    keeps. With its `last_grant` a worker agent concludes; any other may be followed by more. One
-    that `goes_first` after an outage returns its progress after one turn, so that others can
+    Retries of calls end at `expires_at`, which is later than any deadline: the supervisor enforces
+    those. With its `last_grant` a worker agent concludes; other grants may be followed by more. An
+    agent that `goes_first` after an outage returns its progress after one turn, so that others can
     follow.
     """
 
@@ -130,14 +126,15 @@ class WorkerAgentInput(Model):
 class WorkerAgentResult(Model):
     """The result of one execution of a worker agent, or of a nested supervisor.
 
-    `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and
-    with a `problem`; the supervisor adds that from the error, which carries the rest in its
-    details, and the `model`. `progress` is what a next try can resume from, `retry_after` the
-    seconds that a provider's breaker stays open, `spend` that of a nested run. `head` is its
-    conversation's, with `heard` of people's words in it; `finish_call_id` names the call in it that
-    gave the finding, if one did; it `repeats` if its last two replies are the same. `effects` are
-    the calls with effects that were made, and it `was_denied` if a person has refused a call in a
-    nested run. `labels` are those of all that its work has read.
+    `stopped` is True if it was cancelled before it finished. `finding` may be incomplete then, as
+    it is with a `problem`. The child raises that problem as an error, whose details carry the other
+    fields; the supervisor fills in `problem` and `model`. The next execution resumes from
+    `progress`. `retry_after` is the number of seconds for which a provider's breaker stays open.
+    `spend` is the spending of a nested run. `head` is the head of the conversation, which contains
+    the first `heard` of people's words; the call `finish_call_id` in it gave the finding. `repeats`
+    is True if its last two replies are identical. `effects` are the calls with side effects.
+    `was_denied` is True if a person has refused a call in a nested run. `labels` cover everything
+    that the work has read.
     """
 
     finding: Finding | None = None
@@ -161,25 +158,25 @@ class WorkerAgentResult(Model):
 
     @property
     def succeeded(self) -> bool:
-        """True if its finding is the subtask's, not what it had when it was stopped or failed."""
+        """True if the finding is complete, rather than a remainder of stopped or failed work."""
         return self.finding is not None and self.problem is None and not self.stopped
 
     @property
     def refs(self) -> dict[str, str]:
-        """References for the trace: of its conversation, or of the trace of a nested run."""
+        """The references for the trace: its conversation, or the trace of a nested run."""
         refs = {"head": self.head, "trace_ref": self.nested.trace_ref if self.nested else None}
         return {name: ref for name, ref in refs.items() if ref}
 
-    def when_stopped(self) -> "WorkerAgentResult":
+    def as_stopped(self) -> "WorkerAgentResult":
         """Returns a copy that is marked as stopped by the run."""
         return self.model_copy(update={"stopped": True, "problem": None})
 
 
 class NestedInput(Model):
-    """The input of a nested supervisor beside its request; only a parent workflow may give it.
+    """The input of a nested supervisor next to its request; only a parent workflow may give it.
 
-    `run` is the root's, with the rights of the supervisor above; `grant` is what the nested run may
-    use until its end. `has_finding`: there was a finding above when it began.
+    `run` is the root, with the grant of the supervisor above; `grant` is all that the nested run
+    may use until its end. `has_finding` is True if the run above already had a finding.
     """
 
     run: RunRef
@@ -191,28 +188,28 @@ class NestedInput(Model):
 
 
 class BareInput(Model):
-    """The mark of a root that is to be one worker agent alone; only a parent workflow gives it.
+    """Marks a root that consists of one worker agent; only a parent workflow may give it.
 
-    Its one attempt is not tried again, described better or sent back.
+    Its single attempt is not retried, refined or sent back.
     """
 
     bare: Literal[True]
 
 
 class PartInput(Model):
-    """The mark of a root that does a part of its work alone; only an eval gives it.
+    """Marks a root that does only one part of its work; only an eval may give it.
 
-    It ends with its plan, or it makes its answer of the findings that the eval left in it.
+    With `plan` it ends with its plan; with `answer` it writes the answer from the eval's findings.
     """
 
     part: Literal["plan", "answer"]
 
 
 class NestedReport(Model):
-    """The report of a nested supervisor at work, of all levels from it on.
+    """The report of a nested supervisor at work, which covers all levels below it.
 
-    `waits` is how many of its waits need people; `waits_for_people` is True while nothing else
-    could continue. `spent` is what it has used of its grant.
+    `waits` counts its waits for people; `waits_for_people` is True while nothing else could
+    continue. `spent` is the used part of its grant.
     """
 
     workflow_id: str
@@ -222,10 +219,10 @@ class NestedReport(Model):
 
 
 class NestedResult(RunResult):
-    """The result of a nested supervisor, which it returns, or leaves in the details of its error.
+    """The result of a nested supervisor: its return value, or the details of its error.
 
-    The supervisor above reads it as a WorkerAgentResult. `finding` is its answer, or what it had
-    when it had to end: then it is `partial`.
+    The supervisor above reads it as a WorkerAgentResult. `finding` is the answer; it is `partial`
+    if the run had to end early.
     """
 
     finding: Finding | None = None

@@ -1,7 +1,7 @@
-"""The links between a supervisor and its children: waits and spending go up, instructions down.
+"""The links between a supervisor and its children: waits and spending go up, instructions go down.
 
-A nested supervisor is given all that it may use when it starts. While it works it reports how many
-of its waits need people and what is spent, and hears what its root was told.
+A nested supervisor gets all that it may use when it starts. While it works, it reports the number
+of its waits for people and its spending, and it hears the instructions of people to its root.
 """
 
 import asyncio
@@ -35,11 +35,12 @@ T = TypeVar("T")
 
 @dataclass
 class Mailbox(Generic[T]):
-    """Sends a workflow the latest value whenever the `news` in it changed, one signal at a time.
+    """Sends a workflow the latest value when its `change_key` differs from the last one sent.
 
-    Two at a time could overtake each other. The workflow is signalled by its id, once that is
-    known: through a child's handle no signal arrives after this run was reset. `arrived` is called
-    after each signal. A value is `keyed` when it is sent: so a repeated delivery is recognised.
+    There is one signal at a time, because two could overtake each other. The workflow is signalled
+    by its id, once that is known: a signal through a child's handle is lost after this run was
+    reset. `arrived` is called after each signal. `stamped` marks a value when it is sent, so that a
+    repeated delivery is recognised.
     """
 
     signal: str
@@ -47,24 +48,24 @@ class Mailbox(Generic[T]):
     sent: T
     arrived: Callable[[], None]
     workflow_id: str = ""
-    news: Callable[[T], object] = lambda value: value
-    keyed: Callable[[T], T] = lambda value: value
+    change_key: Callable[[T], object] = lambda value: value
+    stamped: Callable[[T], T] = lambda value: value
     _sending: asyncio.Task[None] | None = None
 
     def send(self) -> None:
-        """Begins to send the latest value, unless the workflow has it or a signal is on its way."""
+        """Begins to send the latest value, unless it was sent already or a signal is on its way."""
         is_sending = self._sending is not None and not self._sending.done()
         if is_sending or not self.workflow_id:
             return
         latest = self.latest()
-        if self.news(latest) != self.news(self.sent):
+        if self.change_key(latest) != self.change_key(self.sent):
             self.sent = latest
-            self._sending = in_background(self._send(latest))
+            self._sending = in_background(self._signal(latest))
 
-    async def _send(self, value: T) -> None:
+    async def _signal(self, value: T) -> None:
         try:
             handle = workflow.get_external_workflow_handle(self.workflow_id)
-            await handle.signal(self.signal, self.keyed(value))
+            await handle.signal(self.signal, self.stamped(value))
         except FailureError:
             workflow.logger.debug("%s has ended and takes no %s", self.workflow_id, self.signal)
         # The value may have changed while the signal was on its way.
@@ -72,20 +73,22 @@ class Mailbox(Generic[T]):
 
 
 class ParentLink:
-    """Tells the supervisor above what a nested run waits for, and what it has spent."""
+    """Reports the waits and the spending of a nested run to the supervisor above."""
 
-    def __init__(self, state: RunState, show: Callable[[], None]) -> None:
-        """`show` has the run look again at what there is to report."""
+    def __init__(self, state: RunState, issue_soon: Callable[[], None]) -> None:
+        """`issue_soon` has the outbox call `report` again."""
         self._state = state
         info = workflow.info()
         assert info.parent is not None  # only a parent can start a nested run
         # Nothing waits and nothing is spent until it says otherwise.
         nothing = NestedReport(workflow_id=info.workflow_id)
         parent_id = info.parent.workflow_id
-        self._reports = Mailbox("nested_report", self._latest, nothing, show, parent_id, self._news)
+        self._reports = Mailbox(
+            "nested_report", self._latest, nothing, issue_soon, parent_id, self._change_key
+        )
 
     def report(self) -> None:
-        """Reports if enough has changed."""
+        """Sends a report if enough has changed."""
         self._reports.send()
 
     def _latest(self) -> NestedReport:
@@ -97,28 +100,28 @@ class ParentLink:
             spent=state.usage + state.nested.spent,
         )
 
-    def _news(self, report: NestedReport) -> object:
+    def _change_key(self, report: NestedReport) -> object:
         budget = self._state.time_and_budget.budget
         return report.waits, report.waits_for_people, spent_step(report.spent, budget.tokens)
 
 
 class ChildLinks:
-    """Sends the children of a supervisor what people said and, to nested runs, the root's time.
+    """Sends people's instructions to the children of a supervisor, to nested runs also the time.
 
-    There may be a thousand: only those that there may be news for are looked at.
+    There may be a thousand children: only those that may have news are looked at.
     """
 
-    def __init__(self, state: RunState, show: Callable[[], None]) -> None:
-        """`show` has the run `send` what is new."""
+    def __init__(self, state: RunState, issue_soon: Callable[[], None]) -> None:
+        """`issue_soon` has the outbox call `send_news`."""
         self._state = state
-        self._show = show
+        self._issue_soon = issue_soon
         self._mailboxes: dict[str, Mailbox[Instructions]] = {}  # by the child's id
         self._to_tell: dict[str, None] = {}  # likewise
 
-    def listen(self, workflow_id: str, subtask_id: str, *, is_nested: bool) -> Instructions:
+    def register(self, workflow_id: str, subtask_id: str, *, is_nested: bool) -> Instructions:
         """Returns the instructions for a child that is about to start.
 
-        Later ones are sent to it.
+        Later instructions are sent to it.
         """
         latest: Callable[[], Instructions]
         if is_nested:
@@ -127,14 +130,14 @@ class ChildLinks:
         else:
             latest = partial(self._state.steering.instructions, subtask_id)
         instructions = latest()
-        again = partial(self._tell, workflow_id)
+        again = partial(self._note_news_for, workflow_id)
         self._mailboxes[workflow_id] = Mailbox(
-            "instructions", latest, instructions, again, keyed=_keyed
+            "instructions", latest, instructions, again, stamped=_stamped
         )
         return instructions
 
     def _with_deadline(self, subtask_id: str, began: timedelta) -> Instructions:
-        """Returns the instructions for a nested run that began at that time of the run's clock."""
+        """Returns the instructions for a nested run that began at `began` of the run's clock."""
         state = self._state
         instructions = state.steering.instructions(subtask_id)
         if state.time_and_budget.held:
@@ -144,28 +147,28 @@ class ChildLinks:
         deadline_at = state.time_and_budget.nested_deadline(began, own)
         return instructions.model_copy(update={"deadline_at": deadline_at})
 
-    def started(self, workflow_id: str) -> None:
-        """Notes that a child has started: it is told what came meanwhile."""
+    def note_started(self, workflow_id: str) -> None:
+        """Notes that a child has started, and sends it the instructions that came meanwhile."""
         mailbox = self._mailboxes.get(workflow_id)
         if mailbox is not None:
             mailbox.workflow_id = workflow_id
-            self._tell(workflow_id)
+            self._note_news_for(workflow_id)
 
-    def leave(self, workflow_id: str) -> None:
-        """Sends nothing more to a child that has ended."""
+    def remove(self, workflow_id: str) -> None:
+        """Removes a child that has ended."""
         self._mailboxes.pop(workflow_id, None)
 
-    def tell(self) -> None:
+    def note_news(self) -> None:
         """Notes that there may be news for all children: people's words, a pause, the time."""
         for workflow_id in self._mailboxes:
-            self._tell(workflow_id)
+            self._note_news_for(workflow_id)
 
-    def _tell(self, workflow_id: str) -> None:
+    def _note_news_for(self, workflow_id: str) -> None:
         self._to_tell[workflow_id] = None
-        self._show()
+        self._issue_soon()
 
-    def send(self) -> None:
-        """Begins to send what is new."""
+    def send_news(self) -> None:
+        """Begins to send instructions to the children that may have news."""
         to_tell, self._to_tell = self._to_tell, {}
         for workflow_id in to_tell:
             mailbox = self._mailboxes.get(workflow_id)
@@ -173,16 +176,16 @@ class ChildLinks:
                 mailbox.send()
 
 
-def _keyed(instructions: Instructions) -> Instructions:
+def _stamped(instructions: Instructions) -> Instructions:
     return instructions.model_copy(update={"sent_at": workflow.now()})
 
 
 def nested_result(
     state: RunState, whole: RunResult, fitted: RunResult, record_ref: str
 ) -> NestedResult:
-    """Returns the `fitted` result for the supervisor above.
+    """Returns the result of a nested run for the supervisor above.
 
-    The `whole` one and its record are in the store.
+    `whole` and its record are in the store; `fitted` is the part of it that is returned.
     """
     below = [report.nested for report in state.board.reports() if report.nested]
     nested = NestedRun(
@@ -194,7 +197,7 @@ def nested_result(
         trace_ref=whole.trace_ref,
     )
     return NestedResult(
-        finding=_finding(state, whole, record_ref),
+        finding=_answer_as_finding(state, whole, record_ref),
         nested=nested,
         stopped=state.phase == "cancelled",
         turns=sum(report.turns for report in whole.subtasks),
@@ -205,10 +208,10 @@ def nested_result(
     )
 
 
-def _finding(state: RunState, whole: RunResult, record_ref: str) -> Finding | None:
-    """Returns the answer as a finding; what is missing from it are its limitations.
+def _answer_as_finding(state: RunState, whole: RunResult, record_ref: str) -> Finding | None:
+    """Returns the answer of a nested run as a finding; its gaps become limitations.
 
-    A run that failed has none.
+    None for a run that failed.
     """
     if not whole.answer_ref or state.phase == "failed":
         return None

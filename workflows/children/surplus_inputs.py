@@ -1,4 +1,4 @@
-"""The inputs of a run beside its request: only a parent workflow may give them."""
+"""The inputs of a run in addition to its request: only a parent workflow may give them."""
 
 import contextlib
 from typing import TypeVar
@@ -16,7 +16,7 @@ Surplus = tuple[object, ...]
 
 
 def take_input(kind: type[_M], surplus: Surplus) -> tuple[_M | None, Surplus]:
-    """Returns the input of a kind, None if there is none, and the other inputs."""
+    """Returns the input of a kind, or None, and the inputs that are left."""
     if workflow.info().parent is not None and len(surplus) == 1:
         with contextlib.suppress(ValidationError):
             return kind.model_validate(surplus[0]), ()

@@ -1,4 +1,4 @@
-"""The messages that a run takes: queries, updates, and the signals between supervisors."""
+"""The message handlers of a run: queries, updates, and the signals between supervisors."""
 
 import asyncio
 from typing import Any, TypeVar
@@ -43,13 +43,13 @@ _M = TypeVar("_M", bound=BaseModel)
 _BY_SIGNAL = "Decides as the update of this name, where a run takes no more updates."
 
 
-def _described(kind: type[Update]) -> str:
-    """Returns the description of an update, which the Web UI's form shows."""
+def _description(kind: type[Update]) -> str:
+    """Returns the description of an update for the form in the Web UI."""
     return one_line(kind.__doc__ or "", limits.SENTENCE_BYTES)
 
 
-def _read(kind: type[_M], message: object) -> _M | None:
-    """Returns the message in a signal; None if it does not fit: an error would block the run."""
+def _parsed(kind: type[_M], message: object) -> _M | None:
+    """Returns the message of a signal; None if it is invalid, as an error would block the run."""
     try:
         return kind.model_validate(message)
     except ValidationError:
@@ -57,9 +57,9 @@ def _read(kind: type[_M], message: object) -> _M | None:
 
 
 class Handlers:
-    """Handlers over the state of SupervisorWorkflow, which owns it.
+    """Message handlers that work on the state of a SupervisorWorkflow.
 
-    The input is `_invalid`, or there is a `_state`, an `_outbox` and what takes `_updates`.
+    Either the run's input is `_invalid`, or `_state`, `_outbox` and `_updates` are set.
     """
 
     _invalid: SupervisionError | None
@@ -100,108 +100,108 @@ class Handlers:
         return fit(result_of(self._run_state()))
 
     def details(self) -> str:
-        """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""
+        """Returns the Markdown for the Web UI, in reply to the SDK's own query for metadata."""
         return self._invalid.message if self._invalid is not None else markdown(self._state)
 
     # Updates take any JSON, so that their sender gets to know what is wrong with it. For callers of
     # the typed methods the types are open, too: they pass models, to a class derived from this one.
 
-    @workflow.update(description=_described(ExtendLimits))
+    @workflow.update(description=_description(ExtendLimits))
     def extend_limits(self: Any, update: Any = None) -> UpdateReply:
         """Takes new totals."""
-        return Handlers._take(self, ExtendLimits, update)
+        return Handlers._accept(self, ExtendLimits, update)
 
     @extend_limits.validator
     def _allow_extend_limits(self: Any, update: Any = None) -> None:
-        self._require(ExtendLimits, update)
+        self._check(ExtendLimits, update)
 
-    @workflow.update(description=_described(DecidePlan))
+    @workflow.update(description=_description(DecidePlan))
     def decide_plan(self: Any, update: Any = None) -> UpdateReply:
         """Takes a decision about a plan."""
-        return Handlers._take(self, DecidePlan, update)
+        return Handlers._accept(self, DecidePlan, update)
 
     @decide_plan.validator
     def _allow_decide_plan(self: Any, update: Any = None) -> None:
-        self._require(DecidePlan, update)
+        self._check(DecidePlan, update)
 
-    @workflow.update(description=_described(Reply))
+    @workflow.update(description=_description(Reply))
     def reply(self: Any, update: Any = None) -> UpdateReply:
         """Takes a reply, or a person's finding."""
-        return Handlers._take(self, Reply, update)
+        return Handlers._accept(self, Reply, update)
 
     @reply.validator
     def _allow_reply(self: Any, update: Any = None) -> None:
-        self._require(Reply, update)
+        self._check(Reply, update)
 
-    @workflow.update(description=_described(DecideToolCall))
+    @workflow.update(description=_description(DecideToolCall))
     def decide_tool_call(self: Any, update: Any = None) -> UpdateReply:
         """Takes a decision about a tool call."""
-        return Handlers._take(self, DecideToolCall, update)
+        return Handlers._accept(self, DecideToolCall, update)
 
     @decide_tool_call.validator
     def _allow_decide_tool_call(self: Any, update: Any = None) -> None:
-        self._require(DecideToolCall, update)
+        self._check(DecideToolCall, update)
 
-    @workflow.update(description=_described(Decide))
+    @workflow.update(description=_description(Decide))
     def decide(self: Any, update: Any = None) -> UpdateReply:
         """Takes many decisions at once."""
-        return Handlers._take(self, Decide, update)
+        return Handlers._accept(self, Decide, update)
 
     @decide.validator
     def _allow_decide(self: Any, update: Any = None) -> None:
-        self._require(Decide, update)
+        self._check(Decide, update)
 
-    @workflow.update(description=_described(Pause))
+    @workflow.update(description=_description(Pause))
     def pause(self: Any, update: Any = None) -> UpdateReply:
         """Takes a pause."""
-        return Handlers._take(self, Pause, update)
+        return Handlers._accept(self, Pause, update)
 
     @pause.validator
     def _allow_pause(self: Any, update: Any = None) -> None:
-        self._require(Pause, update)
+        self._check(Pause, update)
 
-    @workflow.update(description=_described(Resume))
+    @workflow.update(description=_description(Resume))
     def resume(self: Any, update: Any = None) -> UpdateReply:
         """Ends a pause."""
-        return Handlers._take(self, Resume, update)
+        return Handlers._accept(self, Resume, update)
 
     @resume.validator
     def _allow_resume(self: Any, update: Any = None) -> None:
-        self._require(Resume, update)
+        self._check(Resume, update)
 
-    @workflow.update(description=_described(Steer))
+    @workflow.update(description=_description(Steer))
     def steer(self: Any, update: Any = None) -> UpdateReply:
         """Takes an instruction."""
-        return Handlers._take(self, Steer, update)
+        return Handlers._accept(self, Steer, update)
 
     @steer.validator
     def _allow_steer(self: Any, update: Any = None) -> None:
-        self._require(Steer, update)
+        self._check(Steer, update)
 
-    @workflow.update(description=_described(RetrySubtask))
+    @workflow.update(description=_description(RetrySubtask))
     def retry_subtask(self: Any, update: Any = None) -> UpdateReply:
         """Has a subtask worked on again."""
-        return Handlers._take(self, RetrySubtask, update)
+        return Handlers._accept(self, RetrySubtask, update)
 
     @retry_subtask.validator
     def _allow_retry_subtask(self: Any, update: Any = None) -> None:
-        self._require(RetrySubtask, update)
+        self._check(RetrySubtask, update)
 
-    @workflow.update(description=_described(SkipSubtask))
+    @workflow.update(description=_description(SkipSubtask))
     def skip_subtask(self: Any, update: Any = None) -> UpdateReply:
         """Ends a subtask."""
-        return Handlers._take(self, SkipSubtask, update)
+        return Handlers._accept(self, SkipSubtask, update)
 
     @skip_subtask.validator
     def _allow_skip_subtask(self: Any, update: Any = None) -> None:
-        self._require(SkipSubtask, update)
+        self._check(SkipSubtask, update)
 
-    def _take(self, kind: type[Update], update: JsonValue) -> UpdateReply:
-        """Takes an update that `_require` has let pass, and returns the reply to it."""
-        return self._updates.take(read_update(kind, update))
+    def _accept(self, kind: type[Update], update: JsonValue) -> UpdateReply:
+        """Accepts an update that passed `_check`. Returns the reply to it."""
+        return self._updates.accept(read_update(kind, update))
 
-    def _require(self, kind: type[Update], update: JsonValue) -> None:
-        """Raises an error if an update cannot be taken: nothing of it is written then."""
+    def _check(self, kind: type[Update], update: JsonValue) -> None:
+        """Raises an error, before anything is written, if an update cannot be accepted."""
         new = read_update(kind, update)
         self._run_state()
         self._updates.require(new)
@@ -210,8 +210,8 @@ class Handlers:
 
     @workflow.signal(name="nested_report")
     def hear_nested_run(self, report: object = None, *surplus: object) -> None:
-        """A nested run's waits and spending. A report of any other workflow is ignored."""
-        news = _read(NestedReport, report)
+        """The waits and the spending of a nested run. Reports of other workflows are ignored."""
+        news = _parsed(NestedReport, report)
         if news is None or self._invalid is not None:
             return
         is_known = self._state.nested.report(
@@ -220,22 +220,22 @@ class Handlers:
         if is_known:
             # The dispatch holds the clock if only people can help, or lets it go.
             self._changed.set()
-            self._outbox.show()
+            self._outbox.issue_soon()
 
     @workflow.signal(name="instructions")
     def hear_instructions(self, instructions: object = None, *surplus: object) -> None:
-        """Words of people to the runs above, and the root's time. A root takes none."""
-        latest = _read(Instructions, instructions)
+        """People's words to the runs above, and the root's time. A root takes none."""
+        latest = _parsed(Instructions, instructions)
         if latest is None or self._nested is None or self._invalid is not None:
             return
         self._state.follow(latest)
-        self._updates.heed()
+        self._updates.notify_work()
 
     @workflow.signal(name="decide", description=_BY_SIGNAL)
     def decide_by_signal(self, decisions: object = None, *surplus: object) -> None:
-        """Takes the body of the update `decide`, where a run takes no more updates."""
+        """Takes the body of the update `decide`, for a run that takes no more updates."""
         if self._invalid is None:
-            self._updates.take_signal(decisions)
+            self._updates.accept_signal(decisions)
 
     def _run_state(self) -> RunState:
         if self._invalid is not None:

@@ -1,4 +1,4 @@
-"""The updates of a run: checked before anything is written, taken, and answered."""
+"""The updates of a run: checked before anything is written, then accepted and answered."""
 
 from collections.abc import Callable
 
@@ -42,10 +42,10 @@ _REFUSALS_SHOWN = 5  # of a list of decisions of which none can be taken
 
 
 class UpdateIntake:
-    """Takes the updates of a run.
+    """Checks and accepts the updates of a run.
 
-    An update only changes the state: the work looks at that before it begins anything. `wake` has
-    all work here and below look now. The signal `decide` has the body of the update of that name.
+    An update only changes the state, which the work looks at before it begins anything. `wake` has
+    all work here and below look at once. The signal `decide` has the body of the update `decide`.
     """
 
     def __init__(
@@ -61,19 +61,19 @@ class UpdateIntake:
         self._plan: PlanInForce | None = None
         self._attachments: list[str] = []
 
-    def check_plans_by(self, plan: PlanInForce, attachments: list[str]) -> None:
-        """Has plans of people checked by the team and the attachments of the run.
+    def check_plans_against(self, plan: PlanInForce, attachments: list[str]) -> None:
+        """Has people's plans checked against the team and the attachments of the run.
 
-        Until then they are checked by an activity alone.
+        Before this is called, only an activity checks them.
         """
         self._plan = plan
         self._attachments = attachments
 
     def require(self, update: Update) -> None:
-        """Raises ValueError if an update cannot be taken: nothing of it is written then.
+        """Raises ValueError, before anything is written, if an update cannot be accepted.
 
-        If a decision has to come as a signal, because few updates are left, it is an error of a
-        type of its own.
+        Raises an ApplicationError of type UPDATES_USED_UP for a decision if few updates are left:
+        it has to come as a signal.
         """
         is_decision = isinstance(update, Decide | Decided)
         if is_decision and self._state.update_replies.taken >= limits.UPDATES_FOR_DECISIONS:
@@ -85,31 +85,32 @@ class UpdateIntake:
             raise ApplicationError(words, type=UPDATES_USED_UP, non_retryable=True)
         self._check(update)
 
-    def take(self, update: Update) -> UpdateReply:
-        """Takes an update that is allowed, and returns the reply to it.
+    def accept(self, update: Update) -> UpdateReply:
+        """Accepts an update that was checked. Returns the reply to it.
 
-        One that comes again gets its first reply.
+        An update with a known `request_id` gets its first reply again.
         """
         state = self._state
         state.update_replies.count()
         results: list[DecisionReply] = []
-        known = state.update_replies.to(update.request_id)
-        if known:
-            message = known
+        first_reply = state.update_replies.to(update.request_id)
+        if first_reply:
+            message = first_reply
         elif isinstance(update, Decide):
-            results = self._take_all(update)
+            results = self._accept_all(update)
             taken = sum(result.accepted for result in results)
             message = f"{taken} of {len(results)} decisions taken"
-            self._end(update, message)
+            self._finish(update, message)
         else:
-            message = self._take_one(update)
-            self._end(update, message)
+            message = self._accept_one(update)
+            self._finish(update, message)
         return UpdateReply(accepted=True, phase=state.phase, message=message, results=results)
 
-    def take_signal(self, decisions: object) -> None:
-        """Takes the body of the update `decide`, checked alike.
+    def accept_signal(self, decisions: object) -> None:
+        """Accepts the body of the update `decide` that came as a signal.
 
-        Nobody reads a reply to a signal: a refusal is noted in the trace.
+        It is checked like the update. A refusal is noted in the trace, because a signal has no
+        reply.
         """
         try:
             update = read_update(Decide, decisions)
@@ -118,27 +119,27 @@ class UpdateIntake:
             why = one_line(str(error), limits.SENTENCE_BYTES)
             self._state.trace.note("decision_refused", why=why)
             return
-        results = self._take_all(update)
+        results = self._accept_all(update)
         for refused in (result for result in results if not result.accepted):
             why = one_line(refused.message, limits.SENTENCE_BYTES)
             self._state.trace.note("decision_refused", id=refused.id, why=why)
-        self._end(update, "taken")
+        self._finish(update, "taken")
 
-    def heed(self) -> None:
-        """Has all work here and below look at people's words; a pause holds the clock."""
+    def notify_work(self) -> None:
+        """Wakes all work here and below to see the change; a pause holds the clock."""
         self._state.time_and_budget.hold("paused", self._state.steering.paused)
         self._wake()
 
     def check_place(self, wait_id: str) -> None:
-        """Raises ValueError, with the right run, if a wait of that id is not in this run."""
-        there = supervisor_of(self._root_id, wait_id)
-        if there != workflow.info().workflow_id:
+        """Raises ValueError, which names the right run, if a wait does not belong to this run."""
+        run_id = supervisor_of(self._root_id, wait_id)
+        if run_id != workflow.info().workflow_id:
             raise ValueError(
-                f"'{wait_id}' waits in the run '{there}': send this to it (-w {there})"
+                f"'{wait_id}' waits in the run '{run_id}': send this to it (-w {run_id})"
             )
 
     def _check(self, update: Update) -> None:
-        """Raises ValueError with the current state if an update cannot be taken."""
+        """Raises ValueError, which names the current state, if an update cannot be accepted."""
         state = self._state
         if state.phase in ("done", "failed", "cancelled"):
             raise ValueError(f"this run has ended: it is {state.phase}")
@@ -161,7 +162,7 @@ class UpdateIntake:
                 state.steering.check_open(update.subtask_id)
 
     def _check_level(self, update: Update) -> None:
-        """Raises ValueError if only the root takes such an update."""
+        """Raises ValueError for an update to a nested run that only the root accepts."""
         is_of_any_run = isinstance(update, Decide | Decided | Steer | RetrySubtask | SkipSubtask)
         if not self._is_nested or is_of_any_run:
             return
@@ -169,7 +170,7 @@ class UpdateIntake:
             raise ValueError(f"this is a nested run: send this to its root '{self._root_id}'")
 
     def _check_decision(self, update: Decided) -> None:
-        """Raises ValueError if a decision cannot be taken here and now."""
+        """Raises ValueError if a decision cannot be accepted here and now."""
         decision = decision_in(update, self._path)
         self.check_place(decision.id)
         self._state.decisions.check(decision, self._state.waits.current)
@@ -177,14 +178,14 @@ class UpdateIntake:
             self._check_plan(update.plan)
 
     def _check_any(self, update: Decide) -> None:
-        """Raises ValueError if no decision of a list can be taken."""
-        refusals = [self._refusal(each) for each in update.decisions]
+        """Raises ValueError if none of the decisions in a list can be accepted."""
+        refusals = [self._refusal(decision) for decision in update.decisions]
         if all(refusals):
             first = filter(None, refusals[:_REFUSALS_SHOWN])
             raise ValueError("; ".join(dict.fromkeys(first)))
 
     def _refusal(self, update: Decided) -> str | None:
-        """Returns the reason why a decision cannot be taken; None if it can."""
+        """Returns the reason to refuse a decision; None if it is acceptable."""
         try:
             self._check_decision(update)
         except ValueError as error:
@@ -206,8 +207,8 @@ class UpdateIntake:
             why = f"the plan cannot run: {'; '.join(problems)}"
             raise ValueError(cut(why, limits.ERROR_BYTES))
 
-    def _take_one(self, update: Update) -> str:
-        """Takes over the content of an update, and returns what its sender reads."""
+    def _accept_one(self, update: Update) -> str:
+        """Applies an update to the state. Returns the message for its sender."""
         state, steering = self._state, self._state.steering
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
@@ -243,7 +244,7 @@ class UpdateIntake:
         raise TypeError(f"no update of this type is taken: {type(update).__name__}")
 
     def _retry(self, update: RetrySubtask) -> None:
-        """Has a subtask done again; one that waits for help is decided by that."""
+        """Has a subtask redone; if it waits for help, the retry is the decision about that wait."""
         state = self._state
         wait = state.waits.for_help(update.subtask_id)
         if wait is None:
@@ -255,19 +256,19 @@ class UpdateIntake:
         instruction = said(update, instruction=update.instruction)
         state.trace.note("retry_asked", update.subtask_id, **instruction)
 
-    def _take_all(self, update: Decide) -> list[DecisionReply]:
-        """Takes all decisions of a list that can be taken. Returns a reply to each one."""
+    def _accept_all(self, update: Decide) -> list[DecisionReply]:
+        """Accepts all acceptable decisions of a list. Returns a reply to each decision."""
         results = []
-        for each in update.decisions:
-            decision = decision_in(each, self._path)
-            refusal = self._refusal(each)
+        for given in update.decisions:
+            decision = decision_in(given, self._path)
+            refusal = self._refusal(given)
             message = refusal or self._state.decisions.take(decision, self._state.waits.current)
             result = DecisionReply(id=decision.id, accepted=refusal is None, message=message)
             results.append(result)
         return results
 
-    def _end(self, update: Update, message: str) -> None:
-        """Keeps the reply to an update, for when it comes again, and has the work heed it."""
+    def _finish(self, update: Update, message: str) -> None:
+        """Keeps the reply to an update, in case it is sent again, and wakes the work."""
         if update.request_id:
             self._state.update_replies.keep(update.request_id, message)
-        self.heed()
+        self.notify_work()

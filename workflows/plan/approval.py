@@ -18,18 +18,21 @@ with workflow.unsafe.imports_passed_through():
 
 
 class Approval:
-    """Asks a person about plans, if the request wants it so. `show` makes a change visible."""
+    """Asks a person about plans, if the request wants that.
+
+    `issue_soon` publishes a change of the run.
+    """
 
     def __init__(
-        self, state: RunState, waiting: Waiting, show: Callable[[], None], *, is_root: bool
+        self, state: RunState, waiting: Waiting, issue_soon: Callable[[], None], *, is_root: bool
     ) -> None:
         self._state = state
         self._waiting = waiting
-        self._show = show
+        self._issue_soon = issue_soon
         self._is_root = is_root
 
     def is_needed(self, reply: PlanReply) -> bool:
-        """True if a person decides: about a first plan, or a revision with another role."""
+        """True if a person has to approve the plan: a first one, or one with a new role."""
         state, plan = self._state, reply.plan
         if not state.request.approve_plan or not self._is_root or plan is None:
             return False
@@ -38,15 +41,16 @@ class Approval:
         )
 
     async def decision(self, reply: PlanReply, number: int, problem: str) -> Decision:
-        """Returns a person's decision about the plan in a reply, which is shown under a number.
+        """Returns a person's decision about the plan in a reply, which is shown as plan `number`.
 
-        After the time for it that is the one which the request names. With a `problem` the plan is
-        shown again: the one that should take its place could not run.
+        After `approval_timeout` the request's own choice counts: approve, or SupervisionError
+        `PlanRejected`. With a `problem` the plan is shown again, because its intended replacement
+        could not run.
         """
         state, plan = self._state, reply.plan
         assert plan is not None
         is_first = not state.plan.subtasks
-        wait = self._waiting.new(
+        wait = self._waiting.new_wait(
             f"plan.{number}",
             "plan",
             prompt_preview=problem or _preview(plan, reply.estimate),
@@ -72,11 +76,11 @@ class Approval:
 
     def _enter(self, phase: Phase) -> None:
         self._state.enter(phase)
-        self._show()
+        self._issue_soon()
 
 
 def _shown_whole(plan: Plan) -> str | None:
-    """Returns the plan as it is shown; None for a long one, which is read by its reference."""
+    """Returns the plan as JSON; None for a long one, which people read by its reference."""
     whole = plan.model_dump_json()
     return whole if size(whole) <= limits.PAYLOAD_AIM_BYTES else None
 

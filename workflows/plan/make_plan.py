@@ -1,4 +1,4 @@
-"""Plans: the first, the next step, a revision; approved by a person where one has to.
+"""Making plans: the first one, the next step, a revision; approved by a person where required.
 
 A plan that cannot run goes back to the model at most twice.
 """
@@ -59,31 +59,31 @@ class PlanMaker:
         # The question to which the planner last answered that nothing is missing, with that answer.
         self._finished: tuple[PlanInput, PlanReply] | None = None
 
-    async def make(self, strategy: StrategyName, missing: Sequence[str] = ()) -> PlanReply:
-        """Returns a plan that can run, adopted: the caller's own one, else the planner's.
+    async def make_plan(self, strategy: StrategyName, missing: Sequence[str] = ()) -> PlanReply:
+        """Returns a plan that can run, put in force: the caller's own plan, or the planner's.
 
-        The planner has three tries. `missing` is what the plan so far lacks. Raises
-        SupervisionError if there is no plan.
+        `missing` lists points that the plan so far lacks. Raises SupervisionError if there is no
+        plan after PLAN_TRIES tries.
         """
         call = self._call(strategy, missing)
-        reply = await self._planned(call)
+        reply = await self._plan_with_savings(call)
         if call.own_plan and not reply.plan:
             raise _no_plan("the plan cannot run", reply.problems, incapable=reply.incapable)
         reply = await self._approved(call, reply)
-        self._adopt(reply)
+        self._put_in_force(reply)
         return reply
 
     async def next_step(self) -> bool:
         """Asks the planner for the next subtask.
 
-        Returns False if it needs none, or gives no usable answer.
+        Returns False if none is needed, or if the planner gives no usable answer.
         """
         state = self._state
         budget = state.time_and_budget
         if state.shares.subtasks_left == 0 or not budget.time_left or budget.ledger.exhausted:
             return False
         try:
-            reply = await self.make("step")
+            reply = await self.make_plan("step")
         except SupervisionError as error:
             if not state.board.usable():
                 raise
@@ -92,7 +92,7 @@ class PlanMaker:
         return not reply.finished
 
     def _call(self, strategy: StrategyName, missing: Sequence[str]) -> PlanInput:
-        """Returns the question for a plan, or for a revision of the one there is."""
+        """Returns the input for a first plan, or for a revision of the current one."""
         state, terms, setup = self._state, self._terms, self._terms.setup
         request, has_plan = state.request, bool(state.plan.subtasks)
         latest = max(state.plan.revision, state.proposals.number)
@@ -113,21 +113,21 @@ class PlanMaker:
             revision=latest + 1 if has_plan else 1,
         )
 
-    async def _planned(self, call: PlanInput) -> PlanReply:
-        """Returns the reply of `_written`, with the findings of earlier runs for its plan."""
-        return await self._earlier.without_taken(await self._written(call))
+    async def _plan_with_savings(self, call: PlanInput) -> PlanReply:
+        """Returns a plan, its estimate reduced by the findings of earlier runs that it takes."""
+        return await self._earlier.with_savings(await self._plan_in_tries(call))
 
-    async def _written(self, call: PlanInput) -> PlanReply:
-        """Returns a plan that can run, or the reply to one that is given.
+    async def _plan_in_tries(self, call: PlanInput) -> PlanReply:
+        """Returns a plan that can run, or the reply to a plan that was given.
 
-        Raises SupervisionError after three tries.
+        Raises SupervisionError after PLAN_TRIES tries.
         """
         state = self._state
         prompt_bytes = state.goal_bytes + limits.PLAN_PROMPT_BYTES
         tokens = 0 if call.own_plan else call_estimate(prompt_bytes)
         for attempt in range(1, limits.PLAN_TRIES + 1):
             # The work as it stands now: a revision is made while subtasks run.
-            done = _notes(state.board) if call.revision > 1 else []
+            done = _work_notes(state.board) if call.revision > 1 else []
             call = call.model_copy(update={"attempt": attempt, "done": done})
             if self._finished and self._finished[0] == call:
                 # A retry may have changed nothing that the planner sees. Its answer is stored then:
@@ -136,7 +136,7 @@ class PlanMaker:
 
             if not call.own_plan:
                 state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
-            reply = await self._asked(call, tokens)
+            reply = await self._ask_planner(call, tokens)
             if call.own_plan:
                 return reply
             if reply.refusal:
@@ -153,11 +153,11 @@ class PlanMaker:
         why = f"no plan that can run after {limits.PLAN_TRIES} tries"
         raise _no_plan(why, call.problems, incapable=reply.incapable)
 
-    async def _asked(self, call: PlanInput, tokens: int) -> PlanReply:
-        """Returns the reply to one try. Raises SupervisionError."""
+    async def _ask_planner(self, call: PlanInput, tokens: int) -> PlanReply:
+        """Returns the planner's reply to one try. Raises SupervisionError."""
         try:
             with self._state.time_and_budget.own_work():
-                return await self._model.ask(PLAN, call, tokens)
+                return await self._model.reply_to(PLAN, call, tokens)
         except SupervisionError as error:
             if error.kind is ErrorKind.INVALID_REQUEST and call.problems:  # no room to name them
                 why = f"the plan cannot run, nor be mended ({error.message})"
@@ -165,7 +165,10 @@ class PlanMaker:
             raise
 
     async def _approved(self, call: PlanInput, reply: PlanReply) -> PlanReply:
-        """Returns the plan that may run: that in the reply, or one that a person made of it."""
+        """Returns the approved plan: the one in the reply, or one that a person made from it.
+
+        Raises SupervisionError if the plan was rejected.
+        """
         state, problem = self._state, ""
         while self._approval.is_needed(reply):
             # Each plan that is shown has a number of its own, and one that is shown again another.
@@ -177,14 +180,16 @@ class PlanMaker:
                 words = f"the plan was rejected: {decision.text}".removesuffix(": ")
                 raise SupervisionError(ErrorKind.PLAN_REJECTED, words)
             try:
-                made = await self._planned(_changed(call, reply, decision, number))
+                made = await self._plan_with_savings(
+                    _call_for_change(call, reply, decision, number)
+                )
             except SupervisionError as error:
                 if error.kind not in _NO_OTHER_PLAN:
                     raise
                 problem = f"the planner has no other plan: {error.message}"
                 continue
             if made.plan is None:  # the plan before is shown again
-                problem = _why_none(made)
+                problem = _why_no_plan(made)
                 continue
             reply, problem = made, ""
             state.proposals.show_estimate(made.estimate)
@@ -193,16 +198,16 @@ class PlanMaker:
         state.proposals.approve_roles_of(reply.plan)
         return reply
 
-    def _adopt(self, reply: PlanReply) -> None:
-        """Puts the plan of a reply in force, if it has one."""
+    def _put_in_force(self, reply: PlanReply) -> None:
+        """Puts the plan of a reply in force, if there is one."""
         state, plan = self._state, reply.plan
         if plan is None or reply.plan_ref is None:
             state.trace.note("nothing_to_add", revision=state.plan.revision)
             return
         if reply.team is not None and reply.team_ref is not None:
-            self._plan.take_team(reply.team, reply.team_ref)
+            self._plan.adopt_team(reply.team, reply.team_ref)
         seen = state.labels | self._terms.setup.earlier_labels  # its author has seen the findings
-        self._plan.take(plan, reply.plan_ref, reply.plan_ref, seen)
+        self._plan.adopt(plan, reply.plan_ref, reply.plan_ref, seen)
         state.adopt(plan)
         self._note_unknown_roles(reply.unknown_roles)
         if reply.put_right:
@@ -220,37 +225,39 @@ class PlanMaker:
         )
 
     def _note_unknown_roles(self, unknown_roles: dict[str, str]) -> None:
-        """Warns of subtasks whose role the team lacks: the generalist does them."""
+        """Warns of subtasks with a role that the team lacks: the generalist does them."""
         generalist = self._plan.team.generalist
         for subtask_id, role in unknown_roles.items():
             self._state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")
             self._state.trace.note("role_unknown", subtask_id, role=role, by=generalist)
 
 
-def _changed(call: PlanInput, reply: PlanReply, decision: Decision, number: int) -> PlanInput:
-    """Returns the question for the plan that a person wants in place of the one in `reply`."""
+def _call_for_change(
+    call: PlanInput, reply: PlanReply, decision: Decision, number: int
+) -> PlanInput:
+    """Returns the input for a plan that replaces the one in `reply`, as a person asked."""
     changed: dict[str, object] = {"revision": number + 1, "own_plan": decision.plan}
     if decision.plan is None:
         changed |= {"head": reply.head, "comment": decision.text}
     return call.model_copy(update=changed)
 
 
-def _why_none(reply: PlanReply) -> str:
-    """Returns the reason why a person's edit or comment has brought no plan."""
+def _why_no_plan(reply: PlanReply) -> str:
+    """Returns the reason why a person's edit or comment led to no plan."""
     if reply.finished:
         return "the planner has no other plan"
     return f"the edited plan cannot run: {'; '.join(reply.problems)}"
 
 
-def _notes(board: Board) -> list[WorkNote]:
-    """Returns one note a subtask for the planner, within one payload however many there are."""
+def _work_notes(board: Board) -> list[WorkNote]:
+    """Returns a note on each subtask for the planner, all within one payload."""
     reports = [report for report in board.reports() if report.template is None]
     share = max(limits.NOTE_LEAST_BYTES, limits.NOTES_BYTES // max(1, len(reports)))
     room = min(share, limits.PARAGRAPH_BYTES)
-    return [_note(report, room) for report in reports]
+    return [_work_note(report, room) for report in reports]
 
 
-def _note(report: SubtaskReport, room: int) -> WorkNote:
+def _work_note(report: SubtaskReport, room: int) -> WorkNote:
     text = one_line(_note_text(report), room)
     return WorkNote(subtask_id=report.id, role=report.role, state=report.state, note=text)
 

@@ -18,9 +18,9 @@ with workflow.unsafe.imports_passed_through():
 
 
 class Replanning(BackgroundTask):
-    """Makes revisions of the plan: with the items of templates, and at most `replans` others.
+    """Revises the plan: for the items of templates, and at most `replans` times for other reasons.
 
-    These are for work that failed, and for what a review finds missing.
+    Those are failed work, and points that a review misses.
     """
 
     def __init__(
@@ -34,14 +34,14 @@ class Replanning(BackgroundTask):
         self._considered: set[str] = set()
 
     async def add_missing(self, points: list[str]) -> bool:
-        """Has subtasks planned for points that a review misses.
+        """Has subtasks planned for the points that a review misses.
 
-        Returns True if there are any: they wait for the dispatch.
+        Returns True if there are new subtasks: they wait for the dispatch.
         """
-        return self._possible and bool(points) and await self._replan(points)
+        return self._can_replan and bool(points) and await self._replan(points)
 
     @property
-    def _possible(self) -> bool:
+    def _can_replan(self) -> bool:
         state, budget = self._state, self._state.time_and_budget
         has_room = state.shares.subtasks_left > 0 and not budget.ledger.exhausted
         return bool(self._left and has_room and budget.time_left)
@@ -49,10 +49,10 @@ class Replanning(BackgroundTask):
     def _is_due(self) -> bool:
         if self._templates.ready:
             return True
-        return self._possible and not self._considered.issuperset(self._lost())
+        return self._can_replan and not self._considered.issuperset(self._lost_subtasks())
 
-    def _lost(self) -> list[str]:
-        """Returns the subtasks that failed for good, and that the answer or the rule needs."""
+    def _lost_subtasks(self) -> list[str]:
+        """Returns the failed subtasks that the answer or the success rule needs."""
         state = self._state
         levels = state.plan.importance
         in_reach = reachable(state.request.success, state.board.current(), levels)
@@ -74,14 +74,14 @@ class Replanning(BackgroundTask):
             await self._templates.expand(templates[0])
 
     async def _replan(self, missing: list[str]) -> bool:
-        """Makes a revision. Returns False if it has nothing to add."""
+        """Makes a revision. Returns False if it adds nothing."""
         self._left -= 1
-        self._considered.update(self._lost())
+        self._considered.update(self._lost_subtasks())
         state = self._state
         before = len(state.plan.named)
         try:
             # Subtasks end while this waits: `adopt` takes the board as it stands then.
-            reply = await self._plans.make("plan", missing)
+            reply = await self._plans.make_plan("plan", missing)
         except SupervisionError as error:
             state.warn(f"no better plan: {error.message}")
             self._left = 0

@@ -23,9 +23,9 @@ with workflow.unsafe.imports_passed_through():
 
 
 class Templates:
-    """Puts the revisions of the plan in force that have the items of its templates.
+    """Revises the plan with the items of its templates.
 
-    `show` makes a change visible.
+    `issue_soon` publishes a change of the run.
     """
 
     def __init__(
@@ -34,21 +34,21 @@ class Templates:
         state: RunState,
         plan: PlanInForce,
         earlier: EarlierFindings,
-        show: Callable[[], None],
+        issue_soon: Callable[[], None],
     ) -> None:
         self._terms = terms
         self._state = state
         self._plan = plan
         self._earlier = earlier
-        self._show = show
+        self._issue_soon = issue_soon
 
     @property
     def ready(self) -> list[str]:
-        """The templates whose items can be known now."""
+        """The templates whose items can be determined now."""
         return self._state.board.expandable()
 
     async def expand(self, template_id: str) -> None:
-        """Adds the items of a template, as many as the budget has room for; else it fails."""
+        """Adds as many items of a template as the budget allows; without any the template fails."""
         board = self._state.board
         template = board.subtask(template_id)
         room, why = self._room_for(template)
@@ -64,7 +64,7 @@ class Templates:
         )
         expand, time = Expansions.expand_plan, limits.FILES_TIMEOUT
         try:
-            reply = await activity_calls.with_store(
+            reply = await activity_calls.store_call(
                 expand, time, f"the items of {template_id}", call
             )
         except CallFailed as failed:
@@ -75,17 +75,17 @@ class Templates:
             return
         await self._earlier.look_up(reply.plan_ref, self._plan.team_ref)  # before an item can begin
         labels = Labels.of(sources) | self._plan.labels[template_id]
-        self._plan.take(reply.plan, reply.plan_ref, reply.items_ref or reply.plan_ref, labels)
+        self._plan.adopt(reply.plan, reply.plan_ref, reply.items_ref or reply.plan_ref, labels)
         self._state.adopt(reply.plan)
         count = min(room, reply.found - reply.unread)
         board.leave_out(template_id, reply.found - reply.unread - count, why)
         board.leave_out(template_id, reply.unread, reply.problem)
         counted = {"items": count, "found": reply.found, "revision": reply.plan.revision}
         self._state.trace.note("items_planned", template_id, **counted)
-        self._show()
+        self._issue_soon()
 
     def _room_for(self, template: Subtask) -> tuple[int, str]:
-        """Returns the number of items that may be added, and the reason why there are no more."""
+        """Returns the number of items that may be added, and the reason why more may not."""
         board, budget = self._state.board, self._state.time_and_budget
         done = [report for report in board.reports() if report.state == "completed"]
         ended = [report.usage for report in done if report.finding]

@@ -1,4 +1,4 @@
-"""Questions to people about a run's subtasks, and their words."""
+"""Waits for people's decisions about subtasks, and the storing of people's words."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,12 +16,12 @@ with workflow.unsafe.imports_passed_through():
     from workflows.background import in_background
 
 
-class Awaited:
-    """Waits of a run's subtasks for people: a decision wakes its work, a timer the rest.
+class DecisionWaits:
+    """The waits of a run's subtasks for decisions, which share one timer.
 
-    One timer serves all: one each would cost two events of the history for every decision. It is
-    set for the end that comes first. If that wait is decided before, the timer stays and ends for
-    nothing, which costs less than setting another one.
+    A timer for each would cost two events of the history per decision. The timer is set for the
+    earliest end. If that wait is decided before, the timer stays and fires in vain, which costs
+    less than setting another one.
     """
 
     def __init__(self) -> None:
@@ -29,40 +29,42 @@ class Awaited:
         self._rings_at: datetime | None = None
         self._timer: asyncio.Task[None] | None = None
 
-    async def decided(self, sha256: str, is_decided: Callable[[], bool], until: datetime) -> None:
-        """Returns once what has that hash is decided, or at the time `until`."""
+    async def until_decided(
+        self, sha256: str, is_decided: Callable[[], bool], until: datetime
+    ) -> None:
+        """Returns once the wait with that hash is decided, or at the time `until`."""
         try:
             # Woken by a decision or by the timer, which may have been set for another wait: so it
             # looks again.
             while not is_decided() and workflow.now() < until:
-                self._ring_by(until)
+                self._set_timer(until)
                 woken = self._waiting[sha256] = asyncio.Future()
                 await woken
         finally:
             self._waiting.pop(sha256, None)
             if not self._waiting:
-                self._set_none()
+                self._cancel_timer()
 
     def wake(self, sha256: str) -> None:
-        """Wakes the work that waits for a decision about what has that hash."""
+        """Wakes the work that waits for a decision about the wait with that hash."""
         woken = self._waiting.get(sha256)
         if woken is not None and not woken.done():
             woken.set_result(None)
 
-    def _ring_by(self, until: datetime) -> None:
+    def _set_timer(self, until: datetime) -> None:
         is_set = self._timer is not None and not self._timer.done()
         if is_set and self._rings_at is not None and self._rings_at <= until:
             return
-        self._set_none()
+        self._cancel_timer()
         self._rings_at = until
-        self._timer = in_background(self._ring(until - workflow.now()))
+        self._timer = in_background(self._run_timer(until - workflow.now()))
 
-    def _set_none(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    async def _ring(self, left: timedelta) -> None:
+    async def _run_timer(self, left: timedelta) -> None:
         await workflow.sleep(left, summary="the first wait for a person that ends by itself")
         for sha256 in self._waiting:
             self.wake(sha256)
@@ -77,31 +79,36 @@ class _Due:
 
 
 class Words:
-    """Stores words of people, all that came together in one activity: fifty replies cost one."""
+    """Stores people's words; words that come together go into one activity."""
 
-    def __init__(self, keep: Callable[[list[PersonWords]], Awaitable[list[Finding]]]) -> None:
-        """`keep` stores texts, and returns each as a finding."""
-        self._keep = keep
+    def __init__(
+        self, store_texts: Callable[[list[PersonWords]], Awaitable[list[Finding]]]
+    ) -> None:
+        """`store_texts` stores texts, and returns each as a finding."""
+        self._store_texts = store_texts
         self._due: list[_Due] = []
         self._storing: asyncio.Task[None] | None = None
 
-    async def kept(self, words: PersonWords) -> Finding:
-        """Returns a person's words, stored, as a finding. Raises the error of storing them."""
+    async def store(self, words: PersonWords) -> Finding:
+        """Stores a person's words, and returns them as a finding.
+
+        Raises the error of storing them.
+        """
         due = _Due(words)
         self._due.append(due)
         if self._storing is None or self._storing.done():
-            self._storing = in_background(self._store())
+            self._storing = in_background(self._store_batches())
         return await due.stored
 
-    async def _store(self) -> None:
+    async def _store_batches(self) -> None:
         while self._due:
-            # The decisions of one update wake their work one after the other: by then all have said
-            # what they have.
+            # The decisions of one update wake their work one after the other: by then the words of
+            # all are due.
             await workflow.wait_condition(lambda: True)
             batch = self._next_batch()
             try:
-                findings = await self._keep([due.words for due in batch])
-            except Exception as failed:  # it is theirs who wait for it
+                findings = await self._store_texts([due.words for due in batch])
+            except Exception as failed:  # raised where the words are awaited
                 for due in _awaited(batch):
                     due.stored.set_exception(failed)
                 continue
@@ -110,7 +117,7 @@ class Words:
                 due.stored.set_result(by_place[id(due)])
 
     def _next_batch(self) -> list[_Due]:
-        """Takes the first words that fit into one payload, and at least one text."""
+        """Removes and returns the first words that fit into one payload, at least one text."""
         batch: list[_Due] = []
         room = limits.PAYLOAD_AIM_BYTES
         for due in self._due:
@@ -123,5 +130,5 @@ class Words:
 
 
 def _awaited(batch: list[_Due]) -> list[_Due]:
-    """Returns the words that somebody waits for still: the others' work was stopped meanwhile."""
+    """Returns the words that some work still waits for; other work was stopped meanwhile."""
     return [due for due in batch if not due.stored.done()]

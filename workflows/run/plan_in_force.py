@@ -1,4 +1,4 @@
-"""The plan that a run works by, and the team that it assigns."""
+"""The plan that a run carries out, and the team that it assigns."""
 
 from temporalio import workflow
 
@@ -9,15 +9,15 @@ with workflow.unsafe.imports_passed_through():
 
 
 class PlanInForce:
-    """The plan as it is stored, with the team that carries it out: both follow its revisions.
+    """The stored plan, with the team that carries it out; both follow the plan's revisions.
 
-    `team` has the roles that the plan added. `described_in` has for each subtask the plan that
-    brought it: its brief is the same then, whenever it begins. `labels` has for each subtask those
-    of what its description was made from.
+    `team` includes the roles that the plan added. `described_in` maps each subtask to the revision
+    that introduced it, so that its brief is the same whenever it begins. `labels` maps each subtask
+    to the labels of the texts behind its description.
     """
 
     def __init__(self, team: TeamCard, team_ref: str, *, may_nest: bool) -> None:
-        """At the last level a run may not nest: no role is a team of its own there."""
+        """`may_nest` is False at the last level: no subtask goes to a role that is a team there."""
         self.ref = ""
         self.team = team
         self.team_ref = team_ref
@@ -25,15 +25,15 @@ class PlanInForce:
         self.labels: dict[str, Labels] = {}
         self._may_nest = may_nest
 
-    def take_team(self, team: TeamCard, ref: str) -> None:
-        """Takes over a revision of the team, which has the roles that the plan added."""
+    def adopt_team(self, team: TeamCard, ref: str) -> None:
+        """Replaces the team by a revision, which has the roles that the plan added."""
         self.team = team
         self.team_ref = ref
 
-    def take(self, plan: Plan, ref: str, described_in: str, labels: Labels) -> None:
-        """Takes over a revision of the plan.
+    def adopt(self, plan: Plan, ref: str, described_in: str, labels: Labels) -> None:
+        """Replaces the plan by a revision.
 
-        Its new subtasks are `described_in` it, or in a part of it.
+        Its new subtasks are `described_in` the revision, or in a part of it.
         """
         self.ref = ref
         for subtask in plan.subtasks:
@@ -46,7 +46,7 @@ class PlanInForce:
         return self.team.assignable(nesting=self._may_nest)
 
     def may_be_team(self, subtask: Subtask) -> bool:
-        """True if a subtask goes to a role that is a team, as far as that is decided."""
+        """True if a subtask is for a role that is a team, or may still get such a role."""
         roles = self.assignable_roles
         if subtask.role == "auto":
             return any(role.team for role in roles.roles)

@@ -1,4 +1,4 @@
-"""The terms of a run, fixed by its first activity, and the lines that it writes into the log."""
+"""The terms of a run, fixed by its first activity, and its lines in the Worker's log."""
 
 import logging
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ _LOGGED = (
 
 @dataclass(frozen=True)
 class RunTerms:
-    """The facts about a run that stay as they are until it ends.
+    """The facts about a run that never change.
 
-    A run that `is_bare` makes one attempt, whose finding is not sent back. One with a `part` does
-    nothing else of its work.
+    A run that `is_bare` makes one attempt, and its finding is not sent back. A run with a `part`
+    does only that part of its work.
     """
 
     run: RunRef
@@ -39,32 +39,32 @@ class RunTerms:
 
     @property
     def is_answer_alone(self) -> bool:
-        """True if the answer is made of given findings."""
+        """True if the run only writes an answer, from given findings."""
         return self.part is not None and self.part.part == "answer"
 
     @property
     def depth(self) -> int:
-        """1 for the root."""
+        """The level of the run; 1 for the root."""
         return self.nested.depth if self.nested else 1
 
     @property
     def path(self) -> str:
         """The path of this run from the root.
 
-        It is `t3/1/` for the nested run of t3's first attempt.
+        It is `t3/1/` for the nested run of t3's first attempt, and empty for the root.
         """
         own = workflow.info().workflow_id.removeprefix(self.run.run_id).strip("/")
         return f"{own}/" if self.nested and own else ""
 
 
 def log_event(run_id: str, event: TraceEvent) -> None:
-    """Writes an event into the Worker's log, without the texts in it."""
+    """Writes an event to the Worker's log, without its texts."""
     shown = {name: event.data[name] for name in _LOGGED if name in event.data}
     log_line(run_id, event.type, event.subtask_id, **shown)
 
 
 def log_line(run_id: str, what: str, subject: str | None, **fields: object) -> None:
-    """Writes a line about this workflow into the Worker's log; a replay writes none."""
+    """Writes a line about this workflow to the Worker's log; a replay writes none."""
     if not workflow.unsafe.is_replaying() and _log.isEnabledFor(logging.INFO):
         own = workflow.info().workflow_id.removeprefix(run_id).strip("/")
         place = "/".join(filter(None, [own, subject]))

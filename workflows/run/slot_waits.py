@@ -9,16 +9,16 @@ with workflow.unsafe.imports_passed_through():
 
 
 class SlotWaits:
-    """Has work wait for a slot, and wakes the dispatch when a wait begins or a slot is free."""
+    """Waits for slots; the dispatch is woken when a wait begins or a slot becomes free."""
 
     def __init__(self, slots: Slots, changed: asyncio.Event) -> None:
         self._slots = slots
         self._changed = changed
 
-    async def hold(self, slot: Slot) -> None:
+    async def acquire(self, slot: Slot) -> None:
         """Returns when the slot is held.
 
-        Worker agents under way come before subtasks that are to begin.
+        Worker agents under way come before subtasks that have not begun.
         """
         if slot.held:
             return
@@ -28,8 +28,8 @@ class SlotWaits:
             self._changed.set()
         await workflow.wait_condition(lambda: slot.held)
 
-    def free(self, slot: Slot | None) -> None:
-        """Gives the slot back, if there is one; other work that waits for one begins."""
+    def release(self, slot: Slot | None) -> None:
+        """Gives the slot back, if there is one, for other work that waits."""
         if slot is not None:
             self._slots.give_back(slot)
             self._changed.set()

@@ -1,4 +1,4 @@
-"""The waits of a run: for people, for a model that is away, for the end of a pause."""
+"""The waits of a run: for people, for an unavailable model, for the end of a pause."""
 
 import asyncio
 import contextlib
@@ -20,15 +20,15 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.serving_models import Outage
     from temporal_supervisor.supervision.run.waits import AWAITED
 
-    from workflows.run.people import Awaited, Words
+    from workflows.run.people import DecisionWaits, Words
     from workflows.run.run_terms import RunTerms, log_line
 
 
 class Waiting:
     """Shows the waits of a run, and returns when one is over.
 
-    `show` makes a change visible, setting `changed` wakes the dispatch, `words` stores what people
-    wrote.
+    `issue_soon` publishes a change of the run, setting `changed` wakes the dispatch, `words` stores
+    people's texts.
     """
 
     def __init__(
@@ -36,15 +36,15 @@ class Waiting:
         terms: RunTerms,
         state: RunState,
         words: Words,
-        show: Callable[[], None],
+        issue_soon: Callable[[], None],
         changed: asyncio.Event,
     ) -> None:
         self._terms = terms
         self._state = state
         self._words = words
-        self._show = show
+        self._issue_soon = issue_soon
         self._changed = changed
-        self._people = Awaited()
+        self._people = DecisionWaits()
         state.decisions.wake(self._people.wake)
 
     async def until_resumed(self) -> None:
@@ -52,7 +52,7 @@ class Waiting:
         if self._state.steering.paused:
             await workflow.wait_condition(lambda: not self._state.steering.paused)
 
-    def new(self, place: str, kind: WaitKind, *source: str | None, **fields: Any) -> Wait:
+    def new_wait(self, place: str, kind: WaitKind, *source: str | None, **fields: Any) -> Wait:
         """Returns a wait at a place of this run, bound to the `source` of its text."""
         wait = Wait(
             id=f"{self._terms.path}{place}",
@@ -68,7 +68,7 @@ class Waiting:
     ) -> Decision | None:
         """Returns a person's decision about a wait; None if the `timeout` is over first.
 
-        `content` is all of what is asked, for the query `waiting`. Raises SupervisionError
+        `content` is the complete question, for the query `waiting`. Raises SupervisionError
         `DeadlineExceeded` if the run's time is over first.
         """
         decisions = self._state.decisions
@@ -87,9 +87,9 @@ class Waiting:
         return known
 
     async def stored_words(self, decision: Decision) -> Finding:
-        """Returns a person's words, stored, as a finding. Raises CallFailed."""
+        """Stores a person's words, and returns them as a finding. Raises CallFailed."""
         source = f"person {decision.by}" if decision.by else "a person"
-        return await self._words.kept(PersonWords(text=decision.text, source=source))
+        return await self._words.store(PersonWords(text=decision.text, source=source))
 
     async def until_served(
         self,
@@ -100,10 +100,10 @@ class Waiting:
         attempt: int | None = None,
         last: bool = False,
     ) -> None:
-        """Returns when `work` may call a model: at once, unless the run knows that it is away.
+        """Returns when `work` may call a model: at once, unless an outage of the model is known.
 
-        Then one piece of work waits for the model's time and goes first; the others wait until its
-        call was answered. The wait is shown as `subject`: the subtask of an `attempt`, else the
+        During an outage one piece of work tries the model first, when its time has come; the others
+        wait for that call. The wait is shown as `subject`: the subtask of an `attempt`, else the
         supervisor's own work. Raises SupervisionError `DeadlineExceeded` if the run's time is over
         first.
         """
@@ -124,7 +124,7 @@ class Waiting:
         resumes = state.steering.resumes
         # Without an attempt it is the supervisor's own work, which belongs to no subtask.
         is_own_work = attempt is None
-        wait = self.new(
+        wait = self.new_wait(
             subject if is_own_work else f"{subject}/{attempt}",
             "provider" if outage.until else "resume",
             subtask_id=None if is_own_work else subject,
@@ -140,13 +140,13 @@ class Waiting:
     async def _until_over(
         self,
         wait: Wait,
-        over: Callable[[], bool],
+        is_over: Callable[[], bool],
         *,
         until: Callable[[], datetime | None],
         last: bool = False,
         content: str | None = None,
     ) -> None:
-        """Shows a wait until it is `over` or the time `until` has come.
+        """Shows a wait until `is_over` is true, or until the time `until`.
 
         Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
         """
@@ -155,7 +155,7 @@ class Waiting:
 
         def ended() -> bool:
             end = until()
-            return over() or (end is not None and workflow.now() >= end)
+            return is_over() or (end is not None and workflow.now() >= end)
 
         def deadline() -> datetime | None:
             """Returns the end of the run's time; None while its clock is held."""
@@ -172,7 +172,7 @@ class Waiting:
                 ends = [time for time in (until(), end) if time is not None]
                 expires_at = min(ends, default=None)
                 waits.show(wait, expires_at, content)
-                self._show()
+                self._issue_soon()
                 if wait.for_decision:
                     # The dispatch holds the clock if nothing else is left to do.
                     self._changed.set()
@@ -189,26 +189,28 @@ class Waiting:
         self._log("waits no longer", wait)
         if wait.for_decision:
             self._changed.set()  # the dispatch lets the clock run before the next work has ended
-        self._show()
+        self._issue_soon()
 
     async def _until_decided(self, wait: Wait, until: datetime, content: str | None) -> None:
         """Returns once a wait of a subtask is decided, or at the time `until`.
 
-        There may be a thousand of these at once: they share one timer, and the dispatch ends them
+        There may be a thousand such waits at once: they share one timer, and the dispatch ends them
         at the deadline.
         """
         decisions = self._state.decisions
         self._log("waits", wait)
         self._state.waits.show(wait, until, content)
-        self._show()
+        self._issue_soon()
         self._changed.set()  # the dispatch holds the clock if nothing else is left to do
         try:
-            await self._people.decided(wait.sha256, lambda: decisions.on(wait) is not None, until)
+            await self._people.until_decided(
+                wait.sha256, lambda: decisions.on(wait) is not None, until
+            )
         finally:
             self._state.waits.end(wait)
         self._log("waits no longer", wait)
         self._changed.set()  # the dispatch lets the clock run before the next work has ended
-        self._show()
+        self._issue_soon()
 
     def _log(self, what: str, wait: Wait) -> None:
         log_line(self._terms.run.run_id, what, wait.subject, kind=wait.kind)

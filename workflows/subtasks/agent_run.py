@@ -1,4 +1,4 @@
-"""One agent's part in an attempt: a worker agent, or the supervisor of a team, over its waits."""
+"""One agent's part in an attempt: a worker agent, or the supervisor of a team."""
 
 import asyncio
 
@@ -24,11 +24,9 @@ with workflow.unsafe.imports_passed_through():
 
 
 class AgentRun:
-    """A worker agent, or the supervisor of a team, over all its executions.
+    """A worker agent, or the supervisor of a team, over all its executions and waits.
 
-    It works in a `slot`, which it gives back while it waits. `progress` is where it continues with
-    the `model`, and `booked` what it has consumed. With the `last` grant it has the one call in
-    which it can still conclude.
+    It works in a `slot`, which it releases while it waits.
     """
 
     def __init__(self, work: Assignment, role: RoleCard, candidate: int, slot: Slot) -> None:
@@ -39,7 +37,7 @@ class AgentRun:
         self._subtask_id = work.subtask_id
         self._number = work.report.attempts
         self._slot = slot
-        # Also the name of its account in the ledger.
+        # Also names the agent's account in the ledger.
         self.workflow_id = child_id(
             workflow.info().workflow_id, self._subtask_id, self._number, candidate
         )
@@ -49,47 +47,49 @@ class AgentRun:
         self._progress = work.resume_from or LoopProgress()
         timeout = self._state.request.approval_timeout
         self._decisions = CallDecisions(self._context.waiting, timeout)
-        self._stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
-        self._booked = WorkerAgentResult()
+        # The progress in the conversations with earlier models, by model.
+        self._left_conversations: dict[str, LoopProgress] = {}
+        self._booked = WorkerAgentResult()  # the usage and the turns so far
+        # True with the last grant, for one call in which the agent can still conclude.
         self._last = False
 
     async def run(self) -> WorkerAgentResult:
-        """Returns its result; cancelled, what it had."""
+        """Returns the agent's result, which is partial if this is cancelled."""
         try:
-            return await self._run()
+            return await self._run_executions()
         finally:
-            self._context.slots.free(self._slot)
+            self._context.slots.release(self._slot)
             self._state.models.leave(self._slot)
 
-    async def _run(self) -> WorkerAgentResult:
-        """Runs one execution after another, with its waits between them."""
+    async def _run_executions(self) -> WorkerAgentResult:
+        """Runs one execution after another, with the waits between them."""
         result = WorkerAgentResult()
         while True:
             try:
                 await self._until_served()
-                grant = await self._fund()
+                grant = await self._acquire_grant()
             except (asyncio.CancelledError, SupervisionError):
                 # The run was stopped, or its time is over.
-                return result.when_stopped()
+                return result.as_stopped()
             if grant is None:
                 why = self._state.time_and_budget.spent_line()
-                spent = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=why)
-                return result.model_copy(update={"problem": spent})
+                no_budget = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=why)
+                return result.model_copy(update={"problem": no_budget})
 
             # However it ends, also by a cancel, it returns what it used: no grant stays open.
             result = await self._run_child(grant)
             self._book(result)
-            if self._goes_to_other_model(result):
+            if self._switch_model(result):
                 continue
 
             failed_by = result.problem.type if result.problem else None
             if failed_by in FATAL and not self._state.has_finding:
                 # Its slot is for work that may bring the run's first finding.
-                self._context.slots.free(self._slot)
+                self._context.slots.release(self._slot)
                 try:
                     await self._until_finding()
                 except asyncio.CancelledError:
-                    return result.when_stopped()
+                    return result.as_stopped()
             step = after_agent(
                 failed_by,
                 can_resume=result.progress is not None and not result.stopped,
@@ -101,16 +101,16 @@ class AgentRun:
                 self._state.models.answered(self._model, self._slot)
             if has_ended:
                 return result
-            ended = await self._until_continued(step, result)
+            ended = await self._prepare_to_continue(step, result)
             if ended is not None:
                 return ended
 
-    async def _until_continued(
+    async def _prepare_to_continue(
         self, step: AfterAgent, result: WorkerAgentResult
     ) -> WorkerAgentResult | None:
-        """Readies it to continue, after its waits for people.
+        """Prepares the next execution, and waits for people before it.
 
-        Returns its result if it does not continue.
+        Returns the result if there is no next execution.
         """
         why = result.problem.message if result.problem else ""
         self._progress = result.progress.booked() if result.progress else LoopProgress()
@@ -120,39 +120,39 @@ class AgentRun:
             chance = workflow.random().random()
             self._state.model_away(self._model, self._slot, why, result.retry_after, chance)
         elif step is AfterAgent.WAIT_RESUME:
-            self._context.slots.free(self._slot)  # for others, while this one waits
+            self._context.slots.release(self._slot)  # for others, while this one waits
             self._state.model_away(self._model, self._slot, why)
         return None
 
     async def _until_decided(self, result: WorkerAgentResult) -> WorkerAgentResult | None:
-        """Waits for people's decisions about its calls, without a slot.
+        """Waits, without a slot, for people's decisions about the agent's calls.
 
-        Returns its result if there can be none.
+        Returns the result if there can be no decisions.
         """
         self._state.models.answered(self._model, self._slot)
-        self._context.slots.free(self._slot)
+        self._context.slots.release(self._slot)
         place = self.workflow_id.removeprefix(f"{workflow.info().workflow_id}/")
         try:
-            self._progress = await self._decisions.on_pending(place, self._progress)
+            self._progress = await self._decisions.decide_pending(place, self._progress)
         except (asyncio.CancelledError, SupervisionError):
             # The run was stopped, or its time is over.
-            return result.when_stopped()
+            return result.as_stopped()
         except CallFailed as failed:
             # A person's words could not be stored.
             return result.model_copy(update={"problem": failed.problem, "progress": None})
-        if any(is_denial(each.text or "") for each in self._progress.results):
+        if any(is_denial(answer.text or "") for answer in self._progress.results):
             self._note_denial()
         return None
 
     def _note_denial(self) -> None:
-        """Notes that a person has refused a call: no other role is asked, here or above."""
+        """Notes that a person refused a call: no other role is asked, here or above."""
         self._work.was_denied = True
         self._state.note_denial()
 
     async def _until_finding(self) -> None:
         """Returns once the run has a finding, or all work under way is refused, as this one is.
 
-        So that work decides whether the run fails, not the order in which the provider answers.
+        So the work decides whether the run fails, not the order in which the provider answers.
         """
         state = self._state
         state.refuse(self._subtask_id)
@@ -162,16 +162,19 @@ class AgentRun:
             state.refuse_no_longer(self._subtask_id)
 
     async def _until_served(self) -> None:
-        """Returns when the model may be called; work that waits for it holds no slot."""
+        """Returns when the model may be called; without a slot while the work waits for it."""
         outage = self._state.models.outage(self._model)
         if outage is not None and outage.first is not self._slot:
-            self._context.slots.free(self._slot)
+            self._context.slots.release(self._slot)
             await self._context.waiting.until_served(
                 self._subtask_id, self._model, self._slot, attempt=self._number
             )
 
-    def _goes_to_other_model(self, result: WorkerAgentResult) -> bool:
-        """True if the next model takes over; it need not always, and not always one can."""
+    def _switch_model(self, result: WorkerAgentResult) -> bool:
+        """Switches to the next model if the problem calls for it and there is one.
+
+        Returns True if so.
+        """
         problem, models = result.problem, self._state.models
         if self.role.team or problem is None or result.stopped:
             return False
@@ -184,30 +187,33 @@ class AgentRun:
         # own.
         models.leave(self._slot)
         if result.progress is not None:
-            self._stood[self._model] = result.progress.booked()
+            self._left_conversations[self._model] = result.progress.booked()
         self._model = other
-        self._progress = self._stood.get(other, LoopProgress()).continued(self._booked.turns)
+        self._progress = self._left_conversations.get(other, LoopProgress()).continued(
+            self._booked.turns
+        )
         if self._progress.head is not None and self._work.effects:
             # Effects of other models, after this one was left.
             self._progress.note = already_done(self._work.effects)
         return True
 
-    async def _fund(self) -> Amount | None:
+    async def _acquire_grant(self) -> Amount | None:
         """Returns a slice of the budget, and holds the slot.
 
-        At its end the last grant for work under way, else None. While the run is paused it waits,
-        without a slot. While other work holds grants it waits: some may be returned.
+        When the budget is used up, work under way gets a last grant, other work None. It waits
+        without a slot while the run is paused, and while other work holds grants, which may be
+        returned.
         """
         context, budget = self._context, self._state.time_and_budget
         self._last = False
         while True:
             if self._state.steering.paused:
-                context.slots.free(self._slot)
+                context.slots.release(self._slot)
                 await context.waiting.until_resumed()
-            await context.slots.hold(self._slot)
+            await context.slots.acquire(self._slot)
             if self._state.steering.paused:
                 continue
-            grant = budget.ledger.grant(self.workflow_id, self._slices())
+            grant = budget.ledger.grant(self.workflow_id, self._slice_count())
             if grant is not None:
                 return grant
             if not budget.ledger.open_grants:
@@ -215,20 +221,20 @@ class AgentRun:
                 return budget.ledger.last_grant(self.workflow_id) if self._last else None
             await self._wait_for_budget()
 
-    def _slices(self) -> float:
-        """Returns the number of slices of the free budget, of which this work gets one."""
+    def _slice_count(self) -> float:
+        """Returns the number of slices of the free budget; this work gets one of them."""
         if self.role.team:
             return self._state.shares.slices_for(self._subtask_id)
         agents = self._state.board.agents(self._state.request.max_parallel)
         return self._state.time_and_budget.shares(agents)
 
     async def _wait_for_budget(self) -> None:
-        """Returns when other work has returned budget, or nobody holds a grant any more.
+        """Returns when other work has returned budget, or when no grant is held any more.
 
-        It holds no slot: agents with budget may need it, to end and return some.
+        It holds no slot: agents with budget may need it, to finish and return some.
         """
         budget = self._state.time_and_budget
-        self._context.slots.free(self._slot)
+        self._context.slots.release(self._slot)
         budget.agent_waits(self._subtask_id)
         self._context.changed.set()  # nothing else begins that could not be paid, too
         try:
@@ -242,7 +248,7 @@ class AgentRun:
             self._context.changed.set()
 
     def _book(self, result: WorkerAgentResult) -> None:
-        """Books the usage of a result, whether it succeeded or not, and keeps the result."""
+        """Books the usage of a result, successful or not, and keeps the result."""
         state, before = self._state, self._booked
         result.model = self._model
         self._booked = WorkerAgentResult(
@@ -264,7 +270,7 @@ class AgentRun:
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
         """Runs the child: a worker agent, or the supervisor of a team.
 
-        Its id is the same after each wait.
+        It keeps its id over all executions.
         """
         if self.role.team:
             return await self._run_nested(grant)
@@ -322,7 +328,7 @@ class AgentRun:
         )
 
     def _starting_progress(self) -> LoopProgress:
-        """Returns the progress to go on from; a bare agent's conclusion is never sent back."""
+        """Returns the progress to continue from; a bare agent's conclusion is never sent back."""
         if not self._context.terms.is_bare:
             return self._progress
         return self._progress.model_copy(update={"objected": True})

@@ -1,4 +1,4 @@
-"""Questions to people about a subtask: for its finding, or for help after its last failure."""
+"""Questions to people about a subtask: for its finding, or for help after it failed."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -19,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 async def finding_by(person: Person, work: Assignment) -> WorkerAgentResult:
-    """Returns the finding of a subtask that a person hands in.
+    """Returns the finding that a person submits for a subtask, or a `Timeout` problem.
 
     Raises SupervisionError `DeadlineExceeded` if the run's time is over first, and CallFailed if
     the finding could not be stored.
@@ -35,7 +35,7 @@ async def finding_by(person: Person, work: Assignment) -> WorkerAgentResult:
             parts.append(f"{author} found: {dependency.finding.summary}")
     preview = f"{report.role} ({person.who}): {description}"
     attempt = f"{work.subtask_id}/{report.attempts}"
-    decision = await _ask(work, attempt, preview, parts, person.expires)
+    decision = await _ask_person(work, attempt, preview, parts, person.expires)
     if decision is not None:
         return WorkerAgentResult(finding=await work.context.waiting.stored_words(decision))
     why = f"{person.who} gave no finding in time"
@@ -43,7 +43,7 @@ async def finding_by(person: Person, work: Assignment) -> WorkerAgentResult:
 
 
 async def help_after(problem: Problem, work: Assignment, so_far: Finding | None) -> Decision | None:
-    """Returns a person's decision about a subtask that failed for good; None if none comes in time.
+    """Returns a person's decision about a subtask that failed for good; None without one.
 
     Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
     """
@@ -58,10 +58,10 @@ async def help_after(problem: Problem, work: Assignment, so_far: Finding | None)
     suffix = ":failed" if work.role.person else ""
     place = f"{work.subtask_id}/{report.attempts}{suffix}"
     timeout, choices = state.request.approval_timeout, ("reply", "retry", "skip")
-    return await _ask(work, place, f"{failed}: {description}", parts, timeout, choices)
+    return await _ask_person(work, place, f"{failed}: {description}", parts, timeout, choices)
 
 
-async def _ask(
+async def _ask_person(
     work: Assignment,
     place: str,
     preview: str,
@@ -69,10 +69,10 @@ async def _ask(
     timeout: timedelta,
     choices: Sequence[str] = (),
 ) -> Decision | None:
-    """Returns a person's decision about the subtask, or their finding, if it comes in time."""
+    """Returns a person's decision about the subtask, or their finding; None after the `timeout`."""
     content = "\n\n".join(parts)
     waiting = work.context.waiting
-    wait = waiting.new(
+    wait = waiting.new_wait(
         place,
         "finding",
         content,

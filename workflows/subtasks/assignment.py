@@ -1,4 +1,4 @@
-"""The assignment of a subtask to a role: what its attempts start from, and how it ends."""
+"""The assignment of a subtask to a role, over all attempts: how they start and how it ends."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,19 +21,19 @@ with workflow.unsafe.imports_passed_through():
 
 @dataclass(eq=False)
 class Assignment:
-    """A subtask in the hands of a role, over all its attempts.
+    """A subtask assigned to a role, over all its attempts.
 
-    The next attempt takes up the `slot`, and the subtask is described as in `description_ref` if
-    that is set. In a round of review `previous` is the finding to improve by `feedback`, and
-    `resume_from` where its conversation stands, for the role and the attempt that continue it;
-    with `keeps_better` that finding stands unless what comes has as much that is supported.
+    The next attempt works in `slot`, and by the description at `description_ref` if that is set. In
+    a round of review `previous` is the finding to improve by `feedback`, and `resume_from` the
+    progress of its conversation, which the first attempt of the same role continues. With
+    `keeps_better`, `previous` is replaced only by a finding that has at least as much support.
 
-    `results` are of all worker agents so far, candidates included, `last` is that of the attempt
-    that ended last, `effects` their calls with effects, which each next one is told of. It
-    `was_denied` if a person has refused a call, `skipped` is why a person ended it. `declined`
-    counts refusals and `CannotDo` among the `failures`. The attempt under way `was_refined` if its
-    description was rewritten. It `is_admitted` by the role's breaker while its attempt runs, or is
-    about to.
+    `results` are the results of all worker agents so far, candidates included; `last` is the result
+    of the latest attempt. `effects` are calls with side effects, which every further attempt is
+    told of. `was_denied` is True if a person refused a call, and `skipped` is the reason why a
+    person ended the subtask. `declined` counts the refusals and `CannotDo` among the `failures`.
+    `was_refined` is True if the attempt under way has a rewritten description. `is_admitted` is
+    True while the role's breaker counts an attempt.
     """
 
     context: WorkContext
@@ -58,23 +58,24 @@ class Assignment:
 
     @property
     def report(self) -> SubtaskReport:
-        """The subtask as the board has it."""
+        """The board's report on the subtask."""
         return self.context.state.board[self.subtask_id]
 
     @property
     def so_far(self) -> Finding | None:
         """The latest finding of a worker agent that did not succeed."""
-        partial = (each for each in reversed(self.results) if each.finding and not each.succeeded)
-        latest = next(partial, None)
-        return latest.finding if latest is not None else None
+        for result in reversed(self.results):
+            if result.finding and not result.succeeded:
+                return result.finding
+        return None
 
     @property
     def unused_fallback(self) -> RoleCard | None:
-        """The role's fallback role, if there is one and the subtask is not there already."""
+        """The role's fallback role, unless there is none or the subtask is with it already."""
         return None if self.fell_back else self.context.plan.team.find(self.role.fallback)
 
     def take_role(self) -> bool:
-        """Takes permission and slot for an attempt, by the fallback role if the own one rests.
+        """Takes a breaker's permission and a slot for an attempt, with the fallback role if needed.
 
         Returns False if there are none: the subtask has to wait.
         """
@@ -87,48 +88,45 @@ class Assignment:
                 return False
             self.fall_back(fallback)
 
-        self.slot = slots.take(self.subtask_id, self._places())
+        self.slot = slots.take(self.subtask_id, self._slot_count())
         self.is_admitted = True
         breaker(self.role.name).admit(self)
         return True
 
-    def _places(self) -> int:
-        """Returns the number of slots for the next attempt: a nested run keeps all to its end."""
+    def _slot_count(self) -> int:
+        """Returns the number of slots for the next attempt; a nested run keeps all to its end."""
         state = self.context.state
         if self.role.team is None:
             return 1
         return state.slots.share(1 + state.board.ready_beside(self.subtask_id))
 
     def next_probe_at(self) -> datetime | None:
-        """Returns when the first breaker that keeps the subtask waiting admits an attempt.
-
-        None if no time is set.
-        """
+        """Returns the time at which a breaker admits the next attempt; None if no time is set."""
         roles = [role for role in (self.role, self.unused_fallback) if role is not None]
         times = [self.context.state.waits.breaker(role.name).retry_at for role in roles]
         return min((time for time in times if time is not None), default=None)
 
     def count_outcome(self, succeeded: bool | None) -> None:
-        """Counts the outcome of an attempt for or against its role; None says nothing about it."""
+        """Counts the outcome of an attempt for or against its role; None counts as neither."""
         if self.is_admitted:
             self.context.state.waits.breaker(self.role.name).settle(self, succeeded)
             self.is_admitted = False
 
     def fall_back(self, fallback: RoleCard) -> None:
-        """Gives the subtask to the fallback role, once, which begins a conversation of its own."""
+        """Assigns the subtask to the fallback role, once. The role begins a new conversation."""
         self.role = fallback
         self.resume_from = None
         self.fell_back = True
 
-    def divert(self, backup: RoleCard) -> None:
-        """Gives the subtask to the backup role, whose breaker admits it."""
+    def divert_to(self, backup: RoleCard) -> None:
+        """Assigns the subtask to the backup role, whose breaker admits it."""
         self.count_outcome(None)
         self.role = backup
         self.is_admitted = True
         self.context.state.waits.breaker(backup.name).admit(self)
 
     def begin_afresh(self, instruction: str) -> None:
-        """Forgets earlier failures, for a person who wants it tried again."""
+        """Forgets earlier failures, because a person wants the subtask tried again."""
         self.failures = 0
         self.declined = 0
         self.fell_back = False
@@ -136,11 +134,11 @@ class Assignment:
         self.feedback = instruction or None
 
     def reopened(self, feedback: str, *, warm: bool, reviewed: bool = False) -> "Assignment":
-        """Returns the assignment of the ended subtask to the same role again, with feedback.
+        """Returns an assignment of the ended subtask to its role, with feedback.
 
-        `warm`: in the conversation that gave the finding, if that can be continued. `reviewed`: the
-        feedback is a review's, so the better finding is kept, and a conversation that repeated
-        itself begins anew.
+        With `warm` it continues the conversation behind the finding, if that is possible.
+        `reviewed` is True for a review's feedback: then the better finding is kept, and a
+        conversation that repeated itself is begun anew.
         """
         finding = self.report.finding if self.report.state == "completed" else None
         resume_from = None
@@ -161,7 +159,7 @@ class Assignment:
         )
 
     def _conversation_of(self, finding: Finding, *, reviewed: bool) -> LoopProgress | None:
-        """Returns the progress from which a finding's conversation continues; None if it cannot."""
+        """Returns the progress that continues a finding's conversation; None if none does."""
         last = self.last
         is_single = self.context.state.board.subtask(self.subtask_id).candidates == 1
         if not is_single or last.finding != finding or last.head is None:
@@ -176,7 +174,7 @@ class Assignment:
         return LoopProgress(head=last.head, results=taken, feedback_due=True, heard=last.heard)
 
     def succeed(self, result: WorkerAgentResult) -> None:
-        """Ends a subtask with a finding that counts for its role."""
+        """Ends the subtask with a finding, which counts for its role."""
         assert result.finding is not None
         state, subtask_id = self.context.state, self.subtask_id
         self.count_outcome(True)
@@ -192,16 +190,16 @@ class Assignment:
         state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
 
     def _is_worse(self, finding: Finding) -> bool:
-        """True if a review sent back a finding that has more that is supported."""
+        """True if a review sent back a finding that has more support than the new one."""
         if self.previous is None or not self.keeps_better:
             return False
         return better(self.previous, finding) is self.previous
 
     def fail(self, problem: Problem) -> None:
-        """Ends a subtask that failed for good.
+        """Ends the subtask, which failed for good.
 
-        One in review keeps its finding, and the point stays open. Raises SupervisionError if other
-        subtasks would fail alike and the run has no finding to lose.
+        In review it keeps its finding, and the point stays open. Raises SupervisionError if other
+        subtasks would fail for the same reason and the run has no finding to lose.
         """
         self.count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id
@@ -225,9 +223,10 @@ class Assignment:
             raise SupervisionError(run_kind(problem.type), problem.message)
 
     def stop(self, problem: Problem | None = None) -> None:
-        """Ends a subtask that was stopped, by the run if there is no `problem`.
+        """Ends a stopped subtask; without a `problem` the run stopped it.
 
-        What it had is a partial finding. One that has ended by itself stays as it is.
+        Its latest finding is kept as a partial one. A subtask that has already ended is left as it
+        is.
         """
         self.count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id

@@ -41,7 +41,7 @@ async def run_attempt(work: Assignment) -> WorkerAgentResult:
         reasoning=one_line(subtask.reasoning, limits.SENTENCE_BYTES),
         description=one_line(subtask.whole, limits.SENTENCE_BYTES),
     )
-    work.context.show()
+    work.context.issue_soon()
     if role.person is not None:
         return await _run_by(role.person, work)
 
@@ -53,7 +53,7 @@ async def run_attempt(work: Assignment) -> WorkerAgentResult:
 
 async def _run_by(person: Person, work: Assignment) -> WorkerAgentResult:
     """Returns the result of an attempt by a person, who needs no slot."""
-    work.context.slots.free(work.slot)
+    work.context.slots.release(work.slot)
     try:
         return await finding_by(person, work)
     except CallFailed as failed:
@@ -64,7 +64,7 @@ async def _run_by(person: Person, work: Assignment) -> WorkerAgentResult:
 
 
 def _candidates(work: Assignment, count: int, slot: Slot) -> list[AgentRun]:
-    """Returns the agents of an attempt by several, in turn of the roles that the plan names."""
+    """Returns the agents of an attempt with several candidates, in the plan's order of roles."""
     team = work.context.plan.team
     subtask = work.context.state.board.subtask(work.subtask_id)
     named = [team.find(name) for name in subtask.candidate_roles]
@@ -76,9 +76,9 @@ def _candidates(work: Assignment, count: int, slot: Slot) -> list[AgentRun]:
 
 
 async def _run_candidates(work: Assignment, agents: list[AgentRun]) -> WorkerAgentResult:
-    """Runs several worker agents, as slots allow; a judge chooses among their findings.
+    """Runs several worker agents, as slots allow; a judge chooses one of their findings.
 
-    All are paid.
+    All of them are paid.
     """
     state, subtask_id = work.context.state, work.subtask_id
     running = [asyncio.create_task(agent.run()) for agent in agents]
@@ -87,7 +87,7 @@ async def _run_candidates(work: Assignment, agents: list[AgentRun]) -> WorkerAge
         results = [task.result() for task in running]
         for number, result in enumerate(results, 1):
             state.trace.note("candidate_ended", subtask_id, candidate=number, **result.refs)
-        index = await _best(work, agents, results)
+        index = await _best_index(work, agents, results)
     except asyncio.CancelledError:
         # Cancelled while they run, or while the judge does: each hands in what it has, the first
         # finding counts.
@@ -101,8 +101,10 @@ async def _run_candidates(work: Assignment, agents: list[AgentRun]) -> WorkerAge
     return results[index]
 
 
-async def _best(work: Assignment, agents: list[AgentRun], results: list[WorkerAgentResult]) -> int:
-    """Returns the index of the best result; a judge is asked only where there is a choice."""
+async def _best_index(
+    work: Assignment, agents: list[AgentRun], results: list[WorkerAgentResult]
+) -> int:
+    """Returns the index of the best result; a judge is asked if there is a choice."""
     context, subtask_id = work.context, work.subtask_id
     reports: dict[int, SubtaskReport] = {}
     for index, result in enumerate(results):

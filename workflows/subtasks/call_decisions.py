@@ -1,4 +1,4 @@
-"""Decisions of people about the tool calls and questions of a worker agent."""
+"""People's decisions about the tool calls and questions of a worker agent."""
 
 import asyncio
 from datetime import timedelta
@@ -15,22 +15,22 @@ with workflow.unsafe.imports_passed_through():
 
 
 class CallDecisions:
-    """Asks people about calls of worker agents, for at most the `timeout` each."""
+    """Asks people about the calls of worker agents, with a `timeout` for each."""
 
     def __init__(self, waiting: Waiting, timeout: timedelta) -> None:
         self._waiting = waiting
         self._timeout = timeout
 
-    async def on_pending(self, place: str, progress: LoopProgress) -> LoopProgress:
+    async def decide_pending(self, place: str, progress: LoopProgress) -> LoopProgress:
         """Returns the progress of a worker agent once people have decided about all its calls.
 
-        It works at a place such as t3/1. Replies and denials are results, approved calls are to be
-        run. Raises SupervisionError `DeadlineExceeded` if the run's time is over first, and
-        CallFailed if a reply could not be stored.
+        `place` names the agent, for example `t3/1`. Replies and denials become results, approved
+        calls will be run. Raises SupervisionError `DeadlineExceeded` if the run's time is over
+        first, and CallFailed if a reply could not be stored.
         """
         head = progress.head or ""
         turn = f"{place}:{progress.number}"
-        asking = [self._on(turn, head, call) for call in progress.pending]
+        asking = [self._decide_call(turn, head, call) for call in progress.pending]
         results, approved = [*progress.results], [*progress.approved]
         # All are awaited to their ends, so that no wait is left behind by another one's error.
         for outcome in await asyncio.gather(*asking, return_exceptions=True):
@@ -43,12 +43,11 @@ class CallDecisions:
         decided = {"pending": [], "results": results, "approved": approved}
         return progress.model_copy(update=decided)
 
-    async def _on(self, turn: str, head: str, call: ToolCallRef) -> ToolCallRef | ToolResultRef:
-        """Returns the call if it is to be run; else its result.
-
-        That is a person's reply, or why there is none.
-        """
-        wait = self._wait(turn, head, call)
+    async def _decide_call(
+        self, turn: str, head: str, call: ToolCallRef
+    ) -> ToolCallRef | ToolResultRef:
+        """Returns the call if it is to be run; else its result, a reply or the lack of one."""
+        wait = self._new_wait(turn, head, call)
         decision = await self._waiting.decision(wait, self._timeout, call.asked)
         if decision is None:
             return call.without_result(unanswered(call.waits_for != "tool"))
@@ -62,7 +61,7 @@ class CallDecisions:
             return call.model_copy(update={"replies": replies})
         return ToolResultRef(call_id=call.call_id, ref=words.text_ref, sources=words.sources)
 
-    def _wait(self, turn: str, head: str, call: ToolCallRef) -> Wait:
+    def _new_wait(self, turn: str, head: str, call: ToolCallRef) -> Wait:
         is_tool = call.waits_for == "tool"
         again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
         question = call.asked if call.asks else ""
@@ -77,7 +76,7 @@ class CallDecisions:
             call.asks,
             call.asked,
         )
-        return self._waiting.new(
+        return self._waiting.new_wait(
             f"{turn}.{call.index}{again}",
             "tool" if is_tool else "question",
             *source,

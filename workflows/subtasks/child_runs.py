@@ -1,6 +1,6 @@
 """The child workflows of a supervisor: worker agents and nested supervisors.
 
-A stop always reaches it, and a reset ends the one that an earlier execution left.
+A stop always reaches the child, and a reset ends the children of the earlier execution.
 """
 
 import asyncio
@@ -42,10 +42,7 @@ _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the
 
 
 class ChildRuns:
-    """Runs the children of a supervisor, of which a few start at once.
-
-    `links` has the messages to them.
-    """
+    """Runs the children of a supervisor, starting a few at once; `links` sends them messages."""
 
     def __init__(self, terms: RunTerms, state: RunState, links: ChildLinks) -> None:
         self.run = terms.run
@@ -57,7 +54,7 @@ class ChildRuns:
     async def run_worker_agent(
         self, agent: WorkerAgentInput, name: str, booked: WorkerAgentResult
     ) -> WorkerAgentResult:
-        """Runs a worker agent under that workflow id and returns its result."""
+        """Runs a worker agent as the workflow `name`. Returns its result."""
         start = {"workflow": WorkerAgentWorkflow.run, "args": [agent]}
         child = _Child(self, agent.subtask_id, name, booked, agent.role.name, start)
         return await child.run()
@@ -70,7 +67,7 @@ class ChildRuns:
         booked: WorkerAgentResult,
         grant: NestedGrant,
     ) -> WorkerAgentResult:
-        """Runs the supervisor of a role that is a team; its answer is the finding of the result.
+        """Runs the supervisor of a role that is a team. Its answer is the finding of the result.
 
         It gets the subtask as its goal, and the `grant` until its end.
         """
@@ -118,20 +115,19 @@ class ChildRuns:
         return self._state.request.model_copy(update=own)
 
     def label_of(self, subtask_id: str, worker: str) -> str:
-        """Returns the label of a child in the timeline."""
+        """Returns the label of a child in the timeline: `t1 · researcher: Find the rates`."""
         description = self._state.board.subtask(subtask_id).description
         return label(f"{subtask_id} · {worker}: {description}", _LABEL_BYTES)
 
 
 @dataclass
 class _Child:
-    """A child from the command that starts it to its end, in a task of its own.
+    """A child, from the command that starts it to its end, in a task of its own.
 
-    A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for
-    that, and a start that is under way is never given up. The child is cancelled by its id: a
-    cancel through its handle reaches only the first execution, and a worker agent that has
-    continued as new would continue. `start` begins it. `booked` is of earlier executions under the
-    same id.
+    A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for the
+    confirmation, and a start that is under way is never abandoned. The child is cancelled by its
+    id: a cancel through its handle reaches only the first execution, and misses a worker agent that
+    has continued as new. `booked` is the usage of earlier executions with the same id.
     """
 
     runs: ChildRuns
@@ -145,14 +141,14 @@ class _Child:
     is_cancelled: bool = False
 
     def __post_init__(self) -> None:
-        """Begins its life."""
-        self.life = asyncio.create_task(self._live())
+        """Begins the task."""
+        self.life = asyncio.create_task(self._run_to_end())
 
     async def run(self) -> WorkerAgentResult:
-        """Returns its result.
+        """Returns the child's result.
 
-        When the caller is cancelled, the child is stopped and what it had is returned. A caller
-        that is cancelled a second time does not wait for the child any longer: its cost then comes
+        If the caller is cancelled, the child is stopped and its partial result is returned. If the
+        caller is cancelled a second time, it no longer waits for the child, and its cost is read
         from the journal.
         """
         try:
@@ -170,12 +166,12 @@ class _Child:
                     consumed = await self.consumed()
                     await let_ready_tasks_finish()
                     if not self.life.done():
-                        return consumed.when_stopped()
+                        return consumed.as_stopped()
                 # It came meanwhile, or together with the second cancellation.
                 result = self.life.result()
         finally:
-            self.runs.links.leave(self.workflow_id)
-        return result.when_stopped() if result.problem or result.stopped else result
+            self.runs.links.remove(self.workflow_id)
+        return result.as_stopped() if result.problem or result.stopped else result
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
@@ -189,13 +185,13 @@ class _Child:
             workflow.logger.debug("child %s had ended before it was cancelled", self.workflow_id)
 
     async def consumed(self) -> WorkerAgentResult:
-        """Returns the child's usage by the journal of its calls: it cannot report it itself."""
+        """Returns the child's usage by the journal, for a child that cannot report it."""
         if not self.is_started:
             return WorkerAgentResult()
         try:
             child = ChildRef(run=self.runs.run, workflow_id=self.workflow_id)
             summary = f"cost of {self.workflow_id}"
-            consumed = await activity_calls.with_store(
+            consumed = await activity_calls.store_call(
                 RunActivities.child_consumed,
                 limits.PUBLISH_TIMEOUT,
                 summary,
@@ -210,14 +206,14 @@ class _Child:
             turns=max(0, consumed.turns - self.booked.turns),
         )
 
-    async def _live(self) -> WorkerAgentResult:
+    async def _run_to_end(self) -> WorkerAgentResult:
         try:
             async with self.runs.starts:
                 if self.is_cancelled:  # while others started
                     return WorkerAgentResult(stopped=True)
                 # As they are now: the run may have been paused meanwhile.
                 is_nested = self.priority == NESTED_PRIORITY
-                self.start["args"][-1].instructions = self.runs.links.listen(
+                self.start["args"][-1].instructions = self.runs.links.register(
                     self.workflow_id, self.subtask_id, is_nested=is_nested
                 )
                 handle: workflow.ChildWorkflowHandle[
@@ -234,7 +230,7 @@ class _Child:
                     **self.start,
                 )
             self.is_started = True
-            self.runs.links.started(self.workflow_id)
+            self.runs.links.note_started(self.workflow_id)
             result: WorkerAgentResult = await handle
         except FailureError as error:
             details = None if is_cancelled_exception(error) else details_of(error)

@@ -1,6 +1,6 @@
 """The dispatch of a plan: each subtask starts once its dependencies have ended and a slot is free.
 
-A failed one is tried again, better described after each failure, by the fallback role in the end.
+A failed subtask is retried with a better description, and finally by the fallback role.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ _HISTORY_FULL = "the run's history is nearly as long as the server allows, so no
 
 
 class _Alarm:
-    """A timer that is set again only when its time changes.
+    """A timer that is replaced only when its time changes.
 
-    A new timer a turn would be two history events.
+    A new timer at each wait would cost two events of the history.
     """
 
     def __init__(self) -> None:
         self._when: datetime | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def at(self, when: datetime, why: str) -> asyncio.Task[None]:
+    def task_at(self, when: datetime, why: str) -> asyncio.Task[None]:
         """Returns a task that ends at `when`."""
         # One that is done though `when` is still to come (a clock was set back) would end every
         # wait at once.
@@ -48,7 +48,7 @@ class _Alarm:
         return self._task
 
     def cancel(self) -> None:
-        """Sets no time."""
+        """Cancels the timer, if one is set."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -63,7 +63,10 @@ def _history_is_full() -> bool:
 
 
 class Dispatch:
-    """Runs the board of a run to its end, or to the deadline; again after a step or a review."""
+    """Executes the plan on a run's board, until all subtasks have ended or the deadline comes.
+
+    It is executed again after each step or review.
+    """
 
     def __init__(
         self,
@@ -86,21 +89,22 @@ class Dispatch:
     def reopen(
         self, subtask_id: str, feedback: str, *, warm: bool = False, reviewed: bool = False
     ) -> None:
-        """Has an ended subtask worked on again by the same role, with feedback on its finding.
+        """Has an ended subtask redone by its role, with feedback on its finding.
 
-        `warm`: in the conversation that gave the finding, if that can be continued. `reviewed`: the
-        feedback is a review's; what a person asks for replaces the finding in any case.
+        With `warm` the role continues the conversation behind the finding, if that is possible.
+        `reviewed` is True for a review's feedback; if a person asks, the new finding always
+        replaces the old one.
         """
         before = self._assignment(subtask_id, self._state.board.in_flight())
         assignment = before.reopened(feedback, warm=warm, reviewed=reviewed)
         self._assignments[subtask_id] = assignment
-        self._drafts.forget()
+        self._drafts.discard()
         is_warm = assignment.resume_from is not None
         self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=is_warm)
         self._state.board.reopen(subtask_id)
 
     def _assignment(self, subtask_id: str, in_flight: Mapping[str, int]) -> Assignment:
-        """Returns the subtask's assignment; a new one is to the role of the plan, or the best."""
+        """Returns the subtask's assignment; a new one is to the plan's role, or the best one."""
         if subtask_id in self._assignments:
             return self._assignments[subtask_id]
         roles, subtask = self._context.plan.assignable_roles, self._state.board.subtask(subtask_id)
@@ -115,10 +119,10 @@ class Dispatch:
         Raises SupervisionError if the provider refuses all work.
         """
         try:
-            in_time = await self._dispatch()
-            self._wait_for_people(False)
+            in_time = await self._run_board()
+            self._hold_clock_for_people(False)
         except (SupervisionError, asyncio.CancelledError) as error:
-            self._wait_for_people(False)
+            self._hold_clock_for_people(False)
             is_cancelled = isinstance(error, asyncio.CancelledError)
             why = "the run was cancelled" if is_cancelled else str(error)
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
@@ -135,7 +139,7 @@ class Dispatch:
             await self._stop(why_stopped)
 
     def _follow_people(self) -> None:
-        """Has subtasks done again, and ends others, as people asked for."""
+        """Redoes and skips subtasks, as people asked."""
         steering, board = self._state.steering, self._state.board
         while steering.retries and self._state.time_and_budget.time_left:
             subtask_id, instruction = steering.next_retry()
@@ -158,12 +162,11 @@ class Dispatch:
                 else:
                     board.skip(part, why, assignment.so_far if assignment else None)
 
-    async def _dispatch(self) -> bool:
+    async def _run_board(self) -> bool:
         """Starts subtasks and awaits their ends.
 
-        Returns True when all have ended, False at the deadline.
-
-        The end of the history is a deadline, too: the server terminates a run that goes beyond it.
+        Returns True when all have ended, False at the deadline. A history that is nearly full is a
+        deadline, too: the server terminates a run whose history is too long.
         """
         state = self._state
         while state.time_and_budget.time_left or self._is_complete():
@@ -175,7 +178,7 @@ class Dispatch:
             for subtask_id in state.board.skip_blocked():
                 state.trace.note("subtask_skipped", subtask_id)
             probe_at = self._begin_work()
-            self._context.show()
+            self._context.issue_soon()
             is_idle = not (self._running or self._replanning.running or state.steering.paused)
             if is_idle and probe_at is None:
                 return True
@@ -190,25 +193,22 @@ class Dispatch:
                     continue
                 idle_since = workflow.now()
                 probe_at = min(probe_at, idle_since + self._rest_left)
-            self._wait_for_people(self._only_people_can_help(probe_at))
-            await self._wait(probe_at)
+            self._hold_clock_for_people(self._only_people_can_help(probe_at))
+            await self._await_change(probe_at)
             if idle_since is not None:
                 self._rest_left -= workflow.now() - idle_since
-            self._collect()
+            self._collect_ended_tasks()
         return False
 
     def _is_stopped_by_its_history(self) -> bool:
-        """True if the history is full while something is left to do.
-
-        From then on no work begins in any case.
-        """
+        """True if the history is full and work is left. No more work begins from then on."""
         if not _history_is_full():
             return False
         self._state.time_and_budget.stop_work(_HISTORY_FULL)
         return not self._is_complete()
 
     def _begin_work(self) -> datetime | None:
-        """Begins all work that may begin, in a pause none.
+        """Begins all work that may begin; none in a pause.
 
         Returns the time at which an open breaker admits an attempt.
         """
@@ -217,13 +217,13 @@ class Dispatch:
 
         # Before subtasks start: one that lacks a dependency waits for the revision that may replace
         # it.
-        self._replanning.consider()
+        self._replanning.begin_if_due()
         probe_at = self._start_ready()
-        self._drafts.consider()
+        self._drafts.begin_if_due()
         return probe_at
 
     def _only_people_can_help(self, probe_at: datetime | None) -> bool:
-        """True if all that could continue waits for a person's decision.
+        """True if everything that could continue waits for a person's decision.
 
         Then the run's clock stands still.
         """
@@ -232,22 +232,22 @@ class Dispatch:
             return False
         return self._state.only_people_can_help
 
-    def _wait_for_people(self, wanted: bool) -> None:
-        """Lets the clock stand still while only people can help, or go on.
+    def _hold_clock_for_people(self, wanted: bool) -> None:
+        """Stops the clock while only people can help, and releases it afterwards.
 
-        A nested run has its root's clock: it tells the run above that it waits.
+        A nested run has its root's clock: it reports to the run above that it waits.
         """
         state = self._state
         has_changed = wanted != state.waits_for_people
         state.note_waits_for_people(wanted)
         if self._context.terms.nested is not None:
             if has_changed:
-                self._context.show()
+                self._context.issue_soon()
         elif state.time_and_budget.hold("people", wanted):
-            self._context.children.links.tell()
+            self._context.children.links.note_news()
 
     def _give_up_resting(self) -> None:
-        """Fails the subtasks whose roles rest: the run has stood still long enough."""
+        """Fails the subtasks whose roles are resting, because the run was idle for too long."""
         board = self._state.board
         for subtask_id in list(board.ready()):
             assignment = self._assignment(subtask_id, board.in_flight())
@@ -261,7 +261,7 @@ class Dispatch:
         return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
     def _start_ready(self) -> datetime | None:
-        """Starts ready subtasks that have a slot and a role.
+        """Starts the ready subtasks for which there is a slot and a role.
 
         Returns the time at which an open breaker admits an attempt.
         """
@@ -298,15 +298,17 @@ class Dispatch:
                 probes.append(probe_at)
         return min(probes, default=None)
 
-    async def _wait(self, probe_at: datetime | None) -> None:
+    async def _await_change(self, probe_at: datetime | None) -> None:
         """Returns when something may begin: a task has ended, a time has come, or `changed` is set.
 
-        Those who set it:
-        - updates, the signal `decide` and a pause above (`UpdateIntake.heed`), and resets;
+        `changed` is set by:
+
+        - updates, the signal `decide` and a pause above (`UpdateIntake.notify_work`), and resets;
         - reports of nested runs (`Handlers.hear_nested_run`);
         - waits for people, as they begin and end (`Waiting`);
-        - models that are away, or back (`ServingModels`), and the store (`StoreWait`);
-        - slots and budget, when work waits for them or gives them back (`SlotWaits`, `AgentRun`);
+        - models and the store, as they become unavailable or available (`ServingModels`,
+          `StoreWait`);
+        - slots and budget, when work waits for them or returns them (`SlotWaits`, `AgentRun`);
         - each task of a subtask, at its end.
         """
         changed = asyncio.ensure_future(self._changed.wait())
@@ -322,18 +324,15 @@ class Dispatch:
         if not budget.held:
             times.append((budget.work_until, "subtasks stop"))
         if times:
-            wakers.append(self._alarm.at(*min(times)))
+            wakers.append(self._alarm.task_at(*min(times)))
         else:
             self._alarm.cancel()
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         self._changed.clear()  # the loop looks at the whole run now
 
-    def _collect(self) -> None:
-        """Forgets the tasks of subtasks that ended, or were put back to wait.
-
-        Raises what ended the run.
-        """
+    def _collect_ended_tasks(self) -> None:
+        """Removes the tasks of subtasks that ended or were put back. Raises the error of a task."""
         for subtask_id, task in [*self._running.items()]:
             if task.done():
                 del self._running[subtask_id]
@@ -341,7 +340,7 @@ class Dispatch:
 
     async def _stop(self, why: Problem) -> None:
         """Stops running subtasks, keeps their partial findings, and closes the others."""
-        stopping = asyncio.create_task(self._hand_in())
+        stopping = asyncio.create_task(self._stop_running())
         cancelled = False
         try:
             await asyncio.shield(stopping)
@@ -353,16 +352,16 @@ class Dispatch:
             assignment.stop()  # one that waits for its next attempt keeps what it had, too
         self._running.clear()
         self._state.board.close(why)
-        self._context.show()
+        self._context.issue_soon()
         if cancelled:
             raise asyncio.CancelledError
 
-    async def _hand_in(self) -> None:
-        """Returns when all that runs was stopped and has ended, or its time is over.
+    async def _stop_running(self) -> None:
+        """Returns when everything that runs has stopped, or the time for that is over.
 
-        Each subtask cancels its child and books what that had. Cancelled once more, it ends without
-        waiting for the child. A level below waits for less, so that its own result still comes in
-        time.
+        Each subtask cancels its child and books the child's usage. If it is cancelled again, it
+        ends without waiting for the child. A lower level waits for less time, so that its own
+        result still arrives.
         """
         running = [task for task in self._running.values() if not task.done()]
         for task in running:

@@ -1,4 +1,4 @@
-"""The brief of a subtask: what an agent is told of the run, by reference."""
+"""The brief of a subtask: everything that an agent needs to know of the run, by reference."""
 
 from temporalio import workflow
 
@@ -32,7 +32,7 @@ def brief_of(work: Assignment) -> SubtaskBrief:
 
 
 def _labels(work: Assignment) -> Labels:
-    """Returns the labels of all texts that the brief leads to."""
+    """Returns the labels of all texts that the brief refers to."""
     context, board = work.context, work.context.state.board
     subtask = board.subtask(work.subtask_id)
     completed = board.completed_for(work.subtask_id)

@@ -1,4 +1,4 @@
-"""The attempts of a subtask, one after another, until it has ended."""
+"""The attempts at a subtask, one after another, until it has ended."""
 
 import asyncio
 from datetime import timedelta
@@ -27,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 class SubtaskRun:
-    """The attempts of an assignment, from the first or from one that was held back."""
+    """The attempts of an assignment, starting with the first or with one that was put back."""
 
     def __init__(self, work: Assignment) -> None:
         self._work = work
@@ -36,19 +36,19 @@ class SubtaskRun:
         self._subtask_id = work.subtask_id
 
     async def run(self) -> None:
-        """Runs the subtask to its end, or back to the board if no breaker admits its next attempt.
+        """Runs the subtask to its end, or puts it back if no breaker admits the next attempt.
 
         Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask
         and is not raised.
         """
         work, state = self._work, self._state
         try:
-            await self._divert()
+            await self._divert_if_slow()
             while True:
                 problem = self._settle(await run_attempt(work))
                 if problem is None:
                     return
-                if not await self._prepare_retry(problem) and not await self._helped(problem):
+                if not await self._prepare_retry(problem) and not await self._ask_for_help(problem):
                     return
                 # Asked for only now: during the pause others may have taken the role's probe.
                 if not work.take_role():
@@ -62,12 +62,12 @@ class SubtaskRun:
             if isinstance(error, SupervisionError):
                 raise
         finally:
-            self._context.slots.free(work.slot)  # if no attempt took it up
+            self._context.slots.release(work.slot)  # if no attempt took it up
 
-    async def _divert(self) -> None:
-        """Gives the subtask to the backup of a role that is behind or slow, if it may work.
+    async def _divert_if_slow(self) -> None:
+        """Assigns the subtask to the backup of a role that is slow or far behind.
 
-        Only before its first attempt: later ones go on where the earlier ones were.
+        Only before its first attempt: later attempts stay with the role of the first.
         """
         work, state = self._work, self._state
         role = work.role
@@ -81,14 +81,14 @@ class SubtaskRun:
             why = too_far_behind(role, backlog)
         # Asked only now: another subtask may have taken the backup's probe during the look.
         if why and state.waits.breaker(backup.name).admits():
-            work.divert(backup)
+            work.divert_to(backup)
             state.trace.note("subtask_diverted", self._subtask_id, role=backup.name, why=why)
 
     def _settle(self, result: WorkerAgentResult) -> Problem | None:
         """Ends the subtask with the result of an attempt, or returns a problem to retry.
 
-        Raises SupervisionError if other subtasks would fail alike and the run has no finding to
-        lose.
+        Raises SupervisionError if other subtasks would fail for the same reason and the run has no
+        finding to lose.
         """
         work, problem = self._work, result.problem
         work.last = result
@@ -126,9 +126,9 @@ class SubtaskRun:
         self._state.trace.note("refine_brought", self._subtask_id, brought=brought)
 
     async def _prepare_retry(self, problem: Problem) -> bool:
-        """Readies the next attempt: by the same role, better described, or by the fallback role.
+        """Prepares the next attempt: by the same role, better described, or by the fallback role.
 
-        Returns False to give up.
+        Returns False if there is no next attempt.
         """
         context, work = self._context, self._work
         if context.terms.is_bare:
@@ -146,7 +146,7 @@ class SubtaskRun:
         needs_other_words = problem.type in DECLINED and work.description_ref is None
         if same_role or needs_other_words:
             # While this waits the breaker may open or close: its permission is asked for after it.
-            rewritten = await self._refined(problem)
+            rewritten = await self._refine_description(problem)
             if needs_other_words and not work.was_refined:
                 # Another role has other tools and instructions: it may do better with them.
                 same_role = False
@@ -182,10 +182,10 @@ class SubtaskRun:
         # A team needs subtasks for its own plan.
         return self._context.subtasks_for(self._subtask_id) > 0
 
-    async def _refined(self, problem: Problem) -> str:
-        """Has the subtask described better after a failure. Returns a preview, empty if it is not.
+    async def _refine_description(self, problem: Problem) -> str:
+        """Has the description rewritten after a failure, and sets `was_refined` on success.
 
-        The attempt then `was_refined`.
+        Returns a preview of the new description; empty if there is none.
         """
         context, work = self._context, self._work
         if context.model.leaves_out("refine"):
@@ -202,7 +202,7 @@ class SubtaskRun:
             tried_ref=work.last.head,
         )
         lost = f"{work.subtask_id} could not be described better"
-        better = await context.model.ask_or_warn(REFINE, call, lost)
+        better = await context.model.reply_or_none(REFINE, call, lost)
         if better is None or not better.description_ref:
             return ""
 
@@ -210,8 +210,11 @@ class SubtaskRun:
         work.was_refined = True
         return better.preview
 
-    async def _helped(self, problem: Problem) -> bool:
-        """True if a person has a subtask that failed for good tried again; else it has ended."""
+    async def _ask_for_help(self, problem: Problem) -> bool:
+        """Asks a person about a subtask that failed for good, if the request wants that.
+
+        Returns True if the person wants it tried again; otherwise the subtask has ended.
+        """
         work, state = self._work, self._state
         is_required = state.plan.importance.get(self._subtask_id) == "required"
         is_asked_about = state.request.on_subtask_failure == "ask" and is_required
@@ -220,7 +223,7 @@ class SubtaskRun:
             return False
 
         # Others may work in its slot while a person thinks.
-        self._context.slots.free(work.slot)
+        self._context.slots.release(work.slot)
         try:
             decision = await help_after(problem, work, work.so_far)
         except SupervisionError:  # the run's time is over

@@ -1,4 +1,4 @@
-"""The parts of a run that the work on its subtasks uses."""
+"""The parts of a run that work on subtasks uses."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
 class WorkContext:
     """The parts of a run that the dispatch, its assignments and their worker agents share.
 
-    `show` makes a change visible, setting `changed` wakes the dispatch.
+    `issue_soon` publishes a change of the run, setting `changed` wakes the dispatch.
     """
 
     terms: RunTerms
@@ -31,9 +31,9 @@ class WorkContext:
     waiting: Waiting
     slots: SlotWaits
     children: ChildRuns
-    show: Callable[[], None]
+    issue_soon: Callable[[], None]
     changed: asyncio.Event
 
     def subtasks_for(self, subtask_id: str) -> int:
-        """Returns the number of subtasks that a nested run may name; 0 if there are too few."""
+        """Returns the number of subtasks that a nested run may have; 0 if there are too few."""
         return self.state.shares.subtasks_for(subtask_id, self.plan.may_be_team)

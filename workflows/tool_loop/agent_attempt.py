@@ -108,7 +108,7 @@ class AgentAttempt:
 
         A run that is reset continues from there.
         """
-        return self.result(self._finding_so_far(), resumable=True).when_stopped()
+        return self.result(self._finding_so_far(), resumable=True).as_stopped()
 
     def failure(
         self, problem: Problem, retry_after: float = 0.0, *, keeps_finding: bool = False

@@ -40,7 +40,7 @@ def a_run(*done: str, waiting: tuple[str, ...] = ()) -> RunState:
 
 def dispatch_of(state: RunState) -> Dispatch:
     """A dispatch of a run with no parts but its state."""
-    context: Any = SimpleNamespace(state=state, show=lambda: None, changed=asyncio.Event())
+    context: Any = SimpleNamespace(state=state, issue_soon=lambda: None, changed=asyncio.Event())
     terms: Any = None
     earlier = EarlierFindings(terms, state, PlanInForce(TEAM, "", may_nest=False))
     return Dispatch(context, earlier, Nothing(), Nothing())
@@ -59,11 +59,11 @@ def full_history(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("full_history")
 async def test_a_history_that_the_last_finding_fills_ends_the_dispatch() -> None:
-    assert await dispatch_of(a_run("t1"))._dispatch() is True
+    assert await dispatch_of(a_run("t1"))._run_board() is True
 
 
 @pytest.mark.usefixtures("full_history")
 async def test_a_full_history_stops_work_that_is_left() -> None:
     state = a_run("t1", waiting=("t2",))
-    assert await dispatch_of(state)._dispatch() is False
+    assert await dispatch_of(state)._run_board() is False
     assert state.time_and_budget.stopped_because.startswith("the run's history is nearly as long")

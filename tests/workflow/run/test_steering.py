@@ -128,7 +128,7 @@ async def test_pause_now_stops_the_calls_in_flight(lab: Lab) -> None:
 
 @pytest.mark.usefixtures("short_rest")  # not replayed later: its child starts late by a patch
 async def test_a_child_that_starts_during_a_pause_makes_no_call(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, waited = child_runs._Child._live, list[str]()
+    usual, waited = child_runs._Child._run_to_end, list[str]()
 
     async def late(child: Any) -> Any:
         if not waited:  # as it does while others start
@@ -136,7 +136,7 @@ async def test_a_child_that_starts_during_a_pause_makes_no_call(lab: Lab, monkey
             await workflow.wait_condition(lambda: child.runs._state.steering.paused)
         return await usual(child)
 
-    monkeypatch.setattr(child_runs._Child, "_live", late)
+    monkeypatch.setattr(child_runs._Child, "_run_to_end", late)
     lab.play(script(plan({"id": "t1"}), {"t1": lambda step: text("found")}))
     handle = await lab.start()
     await until(lambda: bool(waited))
