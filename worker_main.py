@@ -156,7 +156,7 @@ async def serving(
 
         def learned(found: EndpointFacts) -> None:
             if found.slots and "model_calls" not in settings.model_fields_set:
-                calls.take_at_once(found.slots)
+                calls.limit_calls(found.slots)
             for line in found.lines():
                 if report:
                     report(line)

@@ -20,7 +20,7 @@ from activities.contracts.eval_contracts import EvalCall, is_eval_id
 from activities.contracts.run_contracts import Notice, RunRef, SetupInput
 from activities.contracts.store_contracts import StoreWatch
 from activities.heartbeat import beating
-from activities.steps import ParentOf, stepped
+from activities.steps import ParentOf, activity_step
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
 from activities.store.store_reports import report_away
@@ -32,7 +32,7 @@ from temporal_supervisor.supervision.base.text import cut
 _REFERENCES = ("ref", "head")
 
 
-async def check(store: ArtifactStore, info: activity.Info, argument: object) -> None:
+async def check_grant(store: ArtifactStore, info: activity.Info, argument: object) -> None:
     """Raises SupervisionError `NotGranted` for an activity that goes beyond the grant of its run."""
     if refused := await _refusal(store, info.workflow_id, argument):
         activity.logger.warning("refused %s: %s", info.activity_type, refused)
@@ -114,7 +114,7 @@ class Attempts(Interceptor):
 
     def __init__(self, store: ArtifactStore, parent_of: ParentOf = lambda *_: None, *, content: bool = False) -> None:
         self._store = store
-        self._shown = partial(stepped, parent_of=parent_of, content=content)
+        self._shown = partial(activity_step, parent_of=parent_of, content=content)
 
     def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """Returns `inner` with all that around it."""
@@ -125,15 +125,15 @@ class Attempts(Interceptor):
                 argument = call.args[0] if call.args else None
                 run = getattr(argument, "run", None)
                 with shown(argument):
-                    async with attempted(run if isinstance(run, RunRef) else None):
-                        await check(store, activity.info(), argument)
+                    async with activity_attempt(run if isinstance(run, RunRef) else None):
+                        await check_grant(store, activity.info(), argument)
                         return await super().execute_activity(call)
 
         return Attempted(inner)
 
 
 @asynccontextmanager
-async def attempted(run: RunRef | None = None) -> AsyncIterator[None]:
+async def activity_attempt(run: RunRef | None = None) -> AsyncIterator[None]:
     """Heartbeats until the block ends, and its errors as Temporal gets them; the `run` hears of a lost store."""
     report = partial(report_away, run)
     try:

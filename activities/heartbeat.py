@@ -22,7 +22,7 @@ Details = Callable[[], dict[str, Any]]
 Report = Callable[[str], Awaitable[None]]
 
 
-class _Beats:
+class _AttemptBeats:
     """The heartbeats of one attempt. `deaths` are those of the attempts before; `suspect` if the last left no word.
 
     `report` tells the run why the attempt waits for its store.
@@ -36,27 +36,27 @@ class _Beats:
         self._task = asyncio.current_task()
         self._at_risk = False
 
-    def beat(self) -> None:
+    def send(self) -> None:
         """Sends a heartbeat: if it is the last one, the next attempt counts as it says."""
         activity.heartbeat({**self.details(), "deaths": self.deaths + self._at_risk})
 
-    def works(self, now: bool = True) -> None:
+    def set_at_risk(self, now: bool = True) -> None:
         """From now on the end of the process counts, or not. `runtime.watchdog` shows the names of tasks at work."""
         self._at_risk = now
         if self._task:
             self._task.set_name(f"{self._info.activity_type} of run {self._info.workflow_id}" if now else "waits")
 
-    async def say(self) -> None:
+    async def announce(self) -> None:
         """Returns once the server knows how this attempt stands, if one before it died."""
         if self.suspect:
-            self.beat()
+            self.send()
             await asyncio.sleep(limits.HEARTBEAT_SENT.total_seconds())
 
 
-_attempt: ContextVar[_Beats] = ContextVar("attempt")
+_attempt: ContextVar[_AttemptBeats] = ContextVar("attempt")
 
 
-def show(details: Details) -> None:
+def set_details(details: Details) -> None:
     """Lets the heartbeats of this attempt carry `details()` from now on."""
     if attempt := _attempt.get(None):
         attempt.details = details
@@ -69,14 +69,14 @@ async def waiting() -> AsyncIterator[None]:
     if attempt is None:
         yield
         return
-    attempt.works(False)
-    await attempt.say()
+    attempt.set_at_risk(False)
+    await attempt.announce()
     try:
         yield
     finally:
-        attempt.works()
+        attempt.set_at_risk()
         if attempt.suspect:
-            attempt.beat()  # not awaited: what has come may have to be stored first
+            attempt.send()  # not awaited: what has come may have to be stored first
 
 
 async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
@@ -93,11 +93,11 @@ async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
             if error.kind is not ErrorKind.ARTIFACT_UNAVAILABLE:
                 raise
             held = {**details(), "held": str(error)}
-            show(held.copy)
+            set_details(held.copy)
             activity.logger.warning("a result can't be stored yet: %s", error)
             async with waiting():
                 if attempt and pause > limits.STORE_RETRY_INITIAL:  # the second try has failed
-                    attempt.beat()  # the root looks there for what is held, so the server has to know it first
+                    attempt.send()  # the root looks there for what is held, so the server has to know it first
                     await asyncio.sleep(limits.HEARTBEAT_SENT.total_seconds())
                     await attempt.report(str(error))
                 await asyncio.sleep(pause.total_seconds())
@@ -115,20 +115,20 @@ async def beating(report: Report = _unheard) -> AsyncIterator[None]:
     Raises SupervisionError if the call ended its process too often, and `Cancelled` if the activity's workflow is gone:
     that keeps stack traces of deliberate cancellations out of the log.
     """
-    attempt = _Beats(activity.info(), report)
+    attempt = _AttemptBeats(activity.info(), report)
     if attempt.deaths >= limits.CALL_DEATHS:
         raise SupervisionError(ErrorKind.UNEXPECTED, DEADLY)
 
-    async def beat() -> None:
+    async def keep_beating() -> None:
         while True:
             await asyncio.sleep(limits.HEARTBEAT_EVERY.total_seconds())
-            attempt.beat()
+            attempt.send()
 
     token = _attempt.set(attempt)
-    attempt.works()
-    task = asyncio.create_task(beat())
+    attempt.set_at_risk()
+    task = asyncio.create_task(keep_beating())
     try:
-        await attempt.say()
+        await attempt.announce()
         yield
     except (Exception, asyncio.CancelledError) as error:
         activity.heartbeat({**attempt.details(), "ended": activity.info().attempt})  # this one came to its end
@@ -138,7 +138,7 @@ async def beating(report: Report = _unheard) -> AsyncIterator[None]:
         raise
     finally:
         task.cancel()
-        attempt.works(False)
+        attempt.set_at_risk(False)
         _attempt.reset(token)
 
 

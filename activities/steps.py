@@ -85,7 +85,7 @@ _step: ContextVar[_Step] = ContextVar("step")
 
 
 @contextmanager
-def stepped(argument: object, parent_of: ParentOf, *, content: bool) -> Iterator[None]:
+def activity_step(argument: object, parent_of: ParentOf, *, content: bool) -> Iterator[None]:
     """The step that an activity's input asks for, with a line, a span and figures.
 
     Nothing if it is no run's. An error is in the span by its type alone: its message may quote
@@ -96,7 +96,7 @@ def stepped(argument: object, parent_of: ParentOf, *, content: bool) -> Iterator
     if not isinstance(run, RunRef) or not run.run_id:
         yield
         return
-    name, operation, facts = _asked(info.activity_type, argument)
+    name, operation, facts = _step_of(info.activity_type, argument)
     workflow_id = info.workflow_id or ""
     facts |= {spans.OPERATION: operation, spans.CONVERSATION: run.run_id, spans.ATTEMPT: info.attempt}
     if place := workflow_id.removeprefix(run.run_id).strip("/"):
@@ -130,7 +130,7 @@ def stepped(argument: object, parent_of: ParentOf, *, content: bool) -> Iterator
         step.log("failed" if spans.ERROR in facts else "done", seconds=round(seconds, 3))
 
 
-def _asked(activity_type: str, argument: object) -> tuple[str, str, Facts]:
+def _step_of(activity_type: str, argument: object) -> tuple[str, str, Facts]:
     """Returns the name of the step that an input asks for, its operation, and what the input says of it."""
     name, operation, facts = activity_type, activity_type, Facts()
     if isinstance(argument, SupervisorCall | TurnInput):
@@ -147,13 +147,13 @@ def _asked(activity_type: str, argument: object) -> tuple[str, str, Facts]:
 # --- What activities add --------------------------------------------------------------------------
 
 
-def note(facts: Facts) -> None:
+def add_facts(facts: Facts) -> None:
     """Adds to what is known of this attempt, by the names of `temporal_supervisor.supervision.base.spans`."""
     if step := _step.get(None):
         step.facts |= facts
 
 
-def consumed(model: str, usage: Usage) -> None:
+def count_usage(model: str, usage: Usage) -> None:
     """Counts the cost of a model's answer, or of the part of it that came."""
     step = _step.get(None)
     if step is None or not usage.tokens:
@@ -174,14 +174,16 @@ def consumed(model: str, usage: Usage) -> None:
         _usd.add(usage.usd, {spans.REQUEST_MODEL: model})
 
 
-def show(name: str, text: object) -> None:
+def show_text(name: str, text: object) -> None:
     """Adds a text to the span of this attempt, if texts may be shown."""
     span, step = trace.get_current_span(), _step.get(None)
     if step and step.content and span.is_recording():
         span.set_attribute(name, text if isinstance(text, str) else json.dumps(text, ensure_ascii=False))
 
 
-def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_id: str, ended_at: datetime) -> None:
+def record_run_end(
+    run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_id: str, ended_at: datetime
+) -> None:
     """Writes the spans of a supervisor's subtasks, and the span of the run if the supervisor is its root."""
     place, end = spans.place_of(workflow_id, run.run_id), ended_at.isoformat()
     for report in result.subtasks:
@@ -190,7 +192,7 @@ def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_
             facts |= {spans.ERROR: report.error.type} if report.error else {}
             times = (report.started_at, report.finished_at or end)
             at = spans.place_of(report.workflow_id, run.run_id)
-            _written(run, spans.INVOKE_AGENT, report.role, at, place, facts, times)
+            _write_span(run, spans.INVOKE_AGENT, report.role, at, place, facts, times)
     if of_run is None or workflow_id != run.run_id:
         return
     team, status = of_run.team, result.status if of_run.phase == "done" else of_run.phase
@@ -200,11 +202,11 @@ def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_
     fields: Facts = {"run": run.run_id, "status": status, "seconds": seconds}
     if of_run.error:
         facts[spans.ERROR] = fields["error"] = of_run.error.type
-    _written(run, spans.INVOKE_WORKFLOW, team, place, None, facts, (began, end))
+    _write_span(run, spans.INVOKE_WORKFLOW, team, place, None, facts, (began, end))
     log.info("run ended", extra={"fields": fields})
 
 
-def _written(
+def _write_span(
     run: RunRef, operation: str, name: str, place: str, above: str | None, facts: Facts, times: tuple[str, str]
 ) -> None:
     """Writes a span of an id that its children know already."""

@@ -410,18 +410,18 @@ class Questions:
                 OpinionReply,
                 self._deadline_at,
                 state.model_queue,
-                state.pay,
+                state.add_usage,
             )
         except CallFailed as failed:
-            state.lack_opinion(str(failed))
+            state.note_no_opinion(str(failed))
             return
         if not reply.has_opinion:
-            state.lack_opinion(reply.problem or reply.refusal or "the model gave none")
+            state.note_no_opinion(reply.problem or reply.refusal or "the model gave none")
 
     async def _store_result(self, patience: timedelta | None = None) -> EvalResult:
         state = self._state
         shown: dict[SearchAttributeKey[Any], Any] = {
-            SCORE: state.right,
+            SCORE: state.share_right,
             _STATUS: self._status,
             _USD: state.usage.usd,
         }

@@ -374,10 +374,10 @@ class AgentTurnActivities:
     async def _repeats(self, head: str) -> bool:
         """True if the reply at `head` says the same as the one before it in its conversation."""
         entry = await self._calls.conversations.entry(head)
-        if not entry.ancestors or not entry.said:
+        if not entry.ancestors or not entry.reply_blocks:
             return False
         before = await self._calls.conversations.entry(entry.ancestors[-1])
-        return entry.said == before.said
+        return entry.reply_blocks == before.reply_blocks
 
     async def _tool_calls(
         self,

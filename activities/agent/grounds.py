@@ -124,7 +124,7 @@ def needs_data(role: Role, toolbox: Toolbox) -> bool:
     """True if a role has a tool for data, and must not answer from knowledge."""
     if role.grounding != "tools":
         return False
-    return any(tool.evidence == "data" for tool in toolbox.named(role.tools))
+    return any(tool.evidence == "data" for tool in toolbox.tools_named(role.tools))
 
 
 # A query that matched nothing may ask for a value that is written otherwise: it shows no data.

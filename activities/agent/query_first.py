@@ -42,7 +42,7 @@ _AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this outp
 def offered_tools(role: Role, toolbox: Toolbox) -> list[str]:
     """Returns a role's tools by name, without the list of tables and the calculator."""
     replaced = (ListTables, Calculate)
-    return [tool.name for tool in toolbox.named(role.tools) if tool.arguments not in replaced]
+    return [tool.name for tool in toolbox.tools_named(role.tools) if tool.arguments not in replaced]
 
 
 async def shown_tables(
@@ -114,7 +114,7 @@ async def _step_after(
 
 
 def _listing_tool(role: Role, toolbox: Toolbox) -> Tool[Any] | None:
-    tools = toolbox.named(role.tools)
+    tools = toolbox.tools_named(role.tools)
     query = next(tool for tool in tools if tool.arguments is QueryData)
     listing = next((tool for tool in tools if tool.arguments is ListTables), None)
     if listing is None or listing.returns != "trusted" or query.outside:

@@ -90,7 +90,7 @@ class ToolActivities:
             return await self._reply(request, ToolRun(words, is_error=True))
         if name == READ_OUTPUT_TOOL:
             return await self._reply(request, await self._read_output(request, entry, block))
-        steps.show(spans.TOOL_ARGUMENTS, block.get("input"))
+        steps.show_text(spans.TOOL_ARGUMENTS, block.get("input"))
         tool, role = loaded.toolbox.get(name), loaded.team.role(request.role)
         if tool is not None and tool.name in role.tools:
             if is_written(request.call.call_id) and tool.effects != "read":
@@ -196,7 +196,7 @@ class ToolActivities:
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
         put = partial(self._store.put_output, request.run.run_id)
         ref = await until_stored(lambda: put(ran.text))
-        steps.show(spans.TOOL_RESULT, ran.text)
+        steps.show_text(spans.TOOL_RESULT, ran.text)
         artifacts = []
         for new in ran.artifacts:
             key = await until_stored(partial(put, new.data))

@@ -75,19 +75,19 @@ class ChildProcesses:
         except RecursionError:
             raise BoundExceeded(TOO_DEEP) from None
         async with self._line.place(owner):
-            child = self._resumed(owner) or await self._start()
-            reply = await child.ask(line, time)
+            child = self._take_idle(owner) or await self._start()
+            reply = await child.request(line, time)
             if "exceeded" in reply:
                 child.end()  # else the memory that it holds counts for the next question
                 raise BoundExceeded(reply["exceeded"])
             child.served = owner
             self._idle.append(child)
-            self._line.pool.rested(child.end)
+            self._line.pool.note_resting(child.end)
         if "error" in reply:
             raise Failed(function, reply["type"], reply["error"])
         return reply["result"]
 
-    def _resumed(self, owner: str) -> "_ChildProcess | None":
+    def _take_idle(self, owner: str) -> "_ChildProcess | None":
         """Returns an idle process, if possible one of this owner; None if all are at work."""
         self._idle = [child for child in self._idle if child.end.alive]
         if not self._idle:
@@ -95,14 +95,14 @@ class ChildProcesses:
         known = [child for child in self._idle if child.served == owner]
         child = known[-1] if known else self._idle[-1]
         self._idle.remove(child)
-        self._line.pool.resumed(child.end)
+        self._line.pool.note_resumed(child.end)
         return child
 
     async def _start(self) -> "_ChildProcess":
         """Returns a process that serves. Raises NotStarted."""
         try:
             child = await asyncio.to_thread(_ChildProcess, self._setup)
-            reply = await child.ask(b"", _CHILD_START_TIMEOUT)
+            reply = await child.request(b"", _CHILD_START_TIMEOUT)
         except OSError as error:
             raise NotStarted(f"{self._module}: {error}") from None
         if "exceeded" in reply:
@@ -123,7 +123,7 @@ class _ChildProcess:
         self.served = ""  # the owner of its last question
         self.end = weakref.finalize(self, _end, child)
 
-    async def ask(self, line: bytes, time: timedelta) -> Json:
+    async def request(self, line: bytes, time: timedelta) -> Json:
         """Returns the answer to a line.
 
         Without one the process is ended, and `exceeded` names the bound.

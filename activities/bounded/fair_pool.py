@@ -46,7 +46,7 @@ class FairPool:
         self._lines.append(line)
         return line
 
-    def give(self) -> None:
+    def assign_places(self) -> None:
         """Gives the free places to those who are next."""
         while self._free and (ready := [line for line in self._lines if line.admissible()]):
             line = min(ready, key=lambda line: (line.open, line.last_turn))
@@ -56,7 +56,7 @@ class FairPool:
             question = min(line.admissible(), key=lambda each: self._seconds(each.owner, now))
             line.admit(question, self._turns)
 
-    def take_back(self, owner: str, seconds: float) -> None:
+    def free_place(self, owner: str, seconds: float) -> None:
         """Takes the place of a question that took so many seconds, and gives it to the next one."""
         now = time.monotonic()
         self._free += 1
@@ -64,18 +64,18 @@ class FairPool:
         if len(self._used) > _OWNERS:
             kept = [name for name in self._used if self._seconds(name, now) > _NEXT_TO_NOTHING]
             self._used = {name: self._used[name] for name in kept}
-        self.give()
+        self.assign_places()
 
     def _seconds(self, owner: str, now: float) -> float:
         """Returns the seconds that an owner has used lately, older ones counted for less."""
         seconds, at = self._used.get(owner, (0.0, now))
         return float(seconds * 0.5 ** ((now - at) / _HALF_LIFE_SECONDS))
 
-    def resumed(self, process: Process) -> None:
+    def note_resumed(self, process: Process) -> None:
         """Takes note of a process that works again."""
         self._resting = [other for other in self._resting if other is not process]
 
-    def rested(self, process: Process) -> None:
+    def note_resting(self, process: Process) -> None:
         """Takes note of an idle process, and ends the one used longest ago if they are too many."""
         self._resting = [*(other for other in self._resting if other.alive), process]
         while len(self._resting) > self._most_resting:
@@ -109,7 +109,7 @@ class QuestionLine:
         self._waiting.append(question)
         began = None
         try:
-            self.pool.give()
+            self.pool.assign_places()
             await question.admitted
             began = time.monotonic()
             yield
@@ -118,7 +118,7 @@ class QuestionLine:
             if question in self._waiting:
                 self._waiting.remove(question)
             else:  # it was admitted, perhaps at the moment at which it was cancelled
-                self._leave(owner, 0.0 if began is None else time.monotonic() - began)
+                self._free_place(owner, 0.0 if began is None else time.monotonic() - began)
 
     def admissible(self) -> list[WaitingQuestion]:
         """Returns the questions that may have a place, in the order in which they came."""
@@ -135,12 +135,12 @@ class QuestionLine:
         self._open_of[question.owner] += 1
         question.admitted.set_result(None)
 
-    def _leave(self, owner: str, seconds: float) -> None:
+    def _free_place(self, owner: str, seconds: float) -> None:
         self.open -= 1
         self._open_of[owner] -= 1
         if not self._open_of[owner]:
             del self._open_of[owner]
-        self.pool.take_back(owner, seconds)
+        self.pool.free_place(owner, seconds)
 
 
 PLACES = FairPool(places=6, resting=4)

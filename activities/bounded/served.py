@@ -28,10 +28,10 @@ def main(setup_json: str) -> None:
     own_bounds.bound_memory(own_bounds.data_bytes() + setup["memory"])
     own_bounds.bound(resource.RLIMIT_FSIZE, setup["file_bytes"])
     own_bounds.leave_no_core()
-    _say({"result": None})
+    _send({"result": None})
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_REAL, setup["seconds"])
-        _say(_answer(module, line, setup["memory"]))
+        _send(_answer(module, line, setup["memory"]))
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
@@ -47,6 +47,6 @@ def _answer(module: Any, question: str, memory: int) -> Json:
         return {"error": str(error), "type": type(error).__name__}
 
 
-def _say(reply: Json) -> None:
+def _send(reply: Json) -> None:
     sys.stdout.write(json.dumps(reply) + "\n")
     sys.stdout.flush()

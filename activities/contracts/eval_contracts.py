@@ -79,16 +79,16 @@ class EvalState(Model):
         self.model_queue, self.grant_ref = begun.model_queue, begun.grant_ref
         self.search_attributes, self.no_opinion = begun.search_attributes, begun.no_opinion
 
-    def pay(self, usage: Usage) -> None:
+    def add_usage(self, usage: Usage) -> None:
         """Adds the cost of a model's opinion of an answer."""
         self.usage += usage
 
-    def lack_opinion(self, why: str) -> None:
+    def note_no_opinion(self, why: str) -> None:
         """Notes the reason why a model has no opinion of an answer."""
         self.no_opinion = cut(why, limits.ERROR_BYTES)
 
     @property
-    def right(self) -> float:
+    def share_right(self) -> float:
         """The share of the questions that were answered rightly; 0 before the first one."""
         hits = self.counts.get("right", 0) + self.counts.get("refused_rightly", 0)
         return hits / self.ended if self.ended else 0.0

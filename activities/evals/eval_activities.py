@@ -64,9 +64,9 @@ class EvalActivities:
         store_id = await self.store.begin()
         return EvalBegun(
             store_id=store_id,
-            set_ref=await self.store.adopt(call.eval_id, call.set_ref),
+            set_ref=await self.store.copy_upload(call.eval_id, call.set_ref),
             model_queue=self.facts.model_queue,
-            grant_ref=await self._grant(call),
+            grant_ref=await self._grant_judge(call),
             search_attributes=self.facts.search_attributes,
             no_opinion=_NO_JUDGE if call.judge and self.facts.extracts else "",
         )
@@ -74,7 +74,7 @@ class EvalActivities:
     @activity.defn
     async def eval_cases(self, wanted: CasesInput) -> CasesReply:
         """Returns the requests of the next runs."""
-        of = await self._set(wanted)
+        of = await self._read_set(wanted)
         cases, room = list[CasePart](), limits.PAYLOAD_AIM_BYTES
         for index in range(wanted.first, min(of.total, wanted.first + _CASES_AT_ONCE)):
             case = of.case(index)
@@ -88,7 +88,7 @@ class EvalActivities:
             if cases and room < 0:
                 break
             if case.part == "answer":
-                await self._leave(wanted, case)
+                await self._store_given_findings(wanted, case)
             cases.append(part)
         return CasesReply(cases=cases)
 
@@ -98,11 +98,11 @@ class EvalActivities:
 
         A score that is kept is not made again.
         """
-        case = (await self._set(given)).case(given.index)
+        case = (await self._read_set(given)).case(given.index)
         key = named_key("score", given.eval_id, case.name)
         kept = await self.store.find(key)
         if kept is None:
-            run = await self._ended(given, case)
+            run = await self._ended_run(given, case)
             score = scored(case.question, case.name, case.variant, run)
             if given.unscored:
                 return JudgedCase(verdict=score.verdict, usage=score.usage)
@@ -120,7 +120,7 @@ class EvalActivities:
     @activity.defn
     async def tabulate_eval(self, given: ScoresInput) -> str:
         """Makes the table of all scores that are kept. Returns where it is."""
-        of = await self._set(given)
+        of = await self._read_set(given)
         listed = await self.store.list_keys(run_prefix(given.eval_id))
         keys = [key for key in listed if is_named("score", key)]
         kept = (await self.store.read_all(keys, Score.model_validate_json)).values()
@@ -143,7 +143,7 @@ class EvalActivities:
         await self.store.put(ref, table.model_dump_json(indent=1).encode("utf-8", "replace"))
         return ref
 
-    async def _grant(self, call: BeginEval) -> str:
+    async def _grant_judge(self, call: BeginEval) -> str:
         """Grants an eval calls of its judge. Returns where the grant is; empty without a judge."""
         if not call.judge or call.expires_at is None or self.facts.extracts:
             return ""
@@ -164,15 +164,15 @@ class EvalActivities:
         kept = (await self.store.read_all(keys, KeptOpinion.model_validate_json)).values()
         return {each.case: each.opinion for each in kept}
 
-    async def _leave(self, call: EvalCall, case: EvalCase) -> None:
+    async def _store_given_findings(self, call: EvalCall, case: EvalCase) -> None:
         """Leaves the given findings of a question in its run: nothing else is read by that."""
         key = named_key("given", f"{call.eval_id}/{case.name}", GIVEN)
         await self.store.put(key, GIVEN_FINDINGS.dump_json(case.question.findings))
 
-    async def _set(self, call: EvalCall) -> EvalSet:
+    async def _read_set(self, call: EvalCall) -> EvalSet:
         return await self.store.read(call.set_ref, EvalSet.model_validate_json)
 
-    async def _ended(self, given: ToJudge, case: EvalCase) -> EndedRun:
+    async def _ended_run(self, given: ToJudge, case: EvalCase) -> EndedRun:
         """Returns the end of a run, as it stored it, else as the eval saw it.
 
         Raises ApplicationError while a run that another execution of the eval has started is open.

@@ -19,7 +19,7 @@ from activities.files.json_shapes import SHAPED_BYTES, table_rows
 from activities.files.report_room import FILE_CHARS, fitted
 from activities.files.tables.engine import table_name
 from activities.files.texts import Unreadable
-from activities.files.values import DOCUMENTS, TABLES, is_data, shown
+from activities.files.values import DOCUMENTS, TABLES, is_data, value_text
 
 __all__ = [  # what the process serves
     "convert",
@@ -55,12 +55,12 @@ def convert(path: str, name: str, out: str, described: Json | None = None, room:
     report: Json = {"name": name, "tables": [], "document": None, "problem": None}
     suffix = PurePosixPath(name).suffix.lower()
     said = FileDescription.model_validate(described) if described else None
-    named = _named(source, name, folder)
+    named = _link_named(source, name, folder)
     try:
         if not source.stat().st_size:
             raise Unreadable("it is empty")
         if suffix == ".json":
-            report.update(_json(named, folder, said))
+            report.update(_convert_json(named, folder, said))
         elif suffix in TABLES:
             report["tables"] = getattr(table_files, TABLES[suffix])(named, folder, said)
             if not report["tables"]:
@@ -81,7 +81,7 @@ def convert(path: str, name: str, out: str, described: Json | None = None, room:
     return fitted(report, room)
 
 
-def _named(source: Path, name: str, folder: Path) -> Path:
+def _link_named(source: Path, name: str, folder: Path) -> Path:
     """Returns a link to a file: readers look at the ending, and the store's name has none."""
     suffix = PurePosixPath(name).suffix.lower()
     named = folder / "named" / f"{table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
@@ -90,7 +90,7 @@ def _named(source: Path, name: str, folder: Path) -> Path:
     return named
 
 
-def _json(path: Path, folder: Path, described: FileDescription | None) -> Json:
+def _convert_json(path: Path, folder: Path, described: FileDescription | None) -> Json:
     """Returns the table of a list of objects, else the text as a document, with the table that may stand in it.
 
     Raises Unreadable for a broken file.
@@ -126,7 +126,7 @@ def convert_tables(path: str, name: str, out: str, described: Json | None = None
     """
     folder = Path(out)
     said = FileDescription.model_validate(described) if described else None
-    named = _named(Path(path), name, folder)
+    named = _link_named(Path(path), name, folder)
     tables, notes = list[Json](), list[str]()
     try:
         found, notes = _found_tables(named, folder)
@@ -224,5 +224,5 @@ def read_rows(file: str, count: int) -> list[str]:
         found = database.execute("SELECT * FROM read_parquet(?) LIMIT ?", [file, count])
         names = [name for name, *_ in found.description or ()]
         rows = [zip(names, row, strict=True) for row in found.fetchall()]
-    filled = [{name: shown(value) for name, value in row if value is not None} for row in rows]
+    filled = [{name: value_text(value) for name, value in row if value is not None} for row in rows]
     return [json.dumps(row, ensure_ascii=False)[:_ROW_CHARS] for row in filled]

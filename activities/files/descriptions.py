@@ -79,7 +79,7 @@ class TableDescription(StrictModel):
     missing: MissingValues = []
     columns: Annotated[dict[Name, ColumnDescription], Field(max_length=500)] = {}
 
-    def of(self, table: str) -> "TableDescription":
+    def of_table(self, table: str) -> "TableDescription":
         """Returns the description of the table of that name, of those in one file."""
         return self
 
@@ -100,7 +100,7 @@ class FileDescription(TableDescription):
 
     parts: dict[str, TableDescription] = {}
 
-    def of(self, table: str) -> TableDescription:
+    def of_table(self, table: str) -> TableDescription:
         """Returns the description of one of the file's tables, whose own fields come first."""
         own = self.parts.get(table)
         whole = {name: getattr(self, name) for name in TableDescription.model_fields}
@@ -136,19 +136,19 @@ class DataDescription(StrictModel):
         """
         others = set(files) - {name}
         whole = self.tables.get(name, TableDescription())
-        parts = {key: said for key, said in self.tables.items() if not _is_of(key, {name, *others})}
-        parts |= _below(name, self.tables)
+        parts = {key: said for key, said in self.tables.items() if not _names_part_of(key, {name, *others})}
+        parts |= _parts_of(name, self.tables)
         if name not in self.tables and not parts:
             return None
         return FileDescription(**{field: getattr(whole, field) for field in whole.model_fields_set}, parts=parts)
 
 
-def _below(name: str, tables: Mapping[str, TableDescription]) -> dict[str, TableDescription]:
+def _parts_of(name: str, tables: Mapping[str, TableDescription]) -> dict[str, TableDescription]:
     """Returns the descriptions of the parts of a file, by their names in it."""
     return {key[len(name) + 1 :]: said for key, said in tables.items() if key.startswith(f"{name}/")}
 
 
-def _is_of(key: str, files: set[str]) -> bool:
+def _names_part_of(key: str, files: set[str]) -> bool:
     """True if a key names one of the files, or a part of one."""
     return key in files or any(key[:at] in files for at, sign in enumerate(key) if sign == "/")
 
@@ -347,7 +347,7 @@ def describe(path: str, names: list[str]) -> Json:
     except DescriptionRefused as refused:
         return {"problem": str(refused)}
     known, files = set(names), dict[str, list[Any]]()
-    alone = {key: said for key, said in written.says.tables.items() if not _is_of(key, known)}
+    alone = {key: said for key, said in written.says.tables.items() if not _names_part_of(key, known)}
     for name in names:
         said = written.says.of_file(name, known)
         if said is not None:
@@ -368,13 +368,13 @@ def described_tables(says: Json, lines: list[Any], names: list[str], tables: lis
     written = Written(data, {tuple(place): line for place, line in lines})
     found = mistakes(written, names, [KnownTable(*table) for table in tables])
     of_files = {name: data.of_file(name, set(names)) for name in {table[0] for table in tables}}
-    return {"mistakes": found, "about": [_about(of_files[file], own, columns) for file, own, columns, _ in tables]}
+    return {"mistakes": found, "about": [_words_on(of_files[file], own, columns) for file, own, columns, _ in tables]}
 
 
-def _about(said: FileDescription | None, own: str, columns: list[str]) -> list[Any]:
+def _words_on(said: FileDescription | None, own: str, columns: list[str]) -> list[Any]:
     if said is None:
         return ["", {}]
-    table = said.of(own)
+    table = said.of_table(own)
     words = {name: table.columns[name].description for name in columns if name in table.columns}
     return [table.description, {name: about for name, about in words.items() if about}]
 

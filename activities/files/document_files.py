@@ -55,7 +55,7 @@ def pdf_document(path: Path, out: Path) -> Json:
             if (pages := len(pdf)) > _PAGES:
                 raise Unreadable(f"it has {pages} pages, at most {_PAGES} are read")
             title = str(pdf.get_metadata_dict().get("Title") or "")
-            document = _written(_pages(pdf), out)
+            document = _document_of(_pages(pdf), out)
     except pypdfium2.PdfiumError as error:
         encrypted = "password" in str(error).lower()
         raise Unreadable("it is encrypted" if encrypted else f"it is no PDF that can be read: {error}") from None
@@ -85,7 +85,7 @@ def docx_document(path: Path, out: Path) -> Json:
             infos = word_parts(archive)
             levels = _levels(archive.open(infos["styles"])) if "styles" in infos else {}
             parts = (archive.open(infos[part]) for part in _WORD_PARTS if part in infos)
-            return _written((piece for part in parts for piece in _word_text(part, levels)), out)
+            return _document_of((piece for part in parts for piece in _word_text(part, levels)), out)
     except (OSError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error, ElementTree.ParseError) as error:
         raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
@@ -104,7 +104,7 @@ def word_parts(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 def html_document(path: Path, out: Path) -> Json:
     """Returns the document of a web page."""
-    return _written(_html_text(read_document(path, out)), out)
+    return _document_of(_html_text(read_document(path, out)), out)
 
 
 def plain_document(path: Path, out: Path) -> Json:
@@ -159,7 +159,7 @@ def read_document(path: Path, out: Path) -> str:
     return text
 
 
-def _written(pieces: Iterator[str], out: Path) -> Json:
+def _document_of(pieces: Iterator[str], out: Path) -> Json:
     """Returns the document of a text that is written first, so that it is in memory once."""
     plain = out / "plain.md"
     with plain.open("w", encoding="utf-8", errors="replace") as file:

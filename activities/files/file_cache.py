@@ -125,7 +125,7 @@ class FileCache:
         if data_toml:
             described = await self._description(data_toml, [file.name for file in files], owner, fetch)
 
-        async def read(file: FileEntry) -> list[Json]:
+        async def read_reports(file: FileEntry) -> list[Json]:
             if file is data_toml:
                 return [{"name": file.name, "problem": described if isinstance(described, str) else None}]
             async with places:
@@ -134,7 +134,7 @@ class FileCache:
                 return await asyncio.to_thread(all_fitted, found, room)
 
         kept = self._kept
-        found = await asyncio.gather(*map(read, files))
+        found = await asyncio.gather(*map(read_reports, files))
         if self._kept > kept:
             await asyncio.to_thread(self._make_room)
         reports = [FileReport(**report) for several in found for report in several]
@@ -202,7 +202,7 @@ class FileCache:
         if key in self._failed_indexes:
             raise BoundExceeded(self._failed_indexes[key])
         index = self._folder / _INDEXES / f"{key}.sqlite"
-        if await asyncio.to_thread(_is_used, index):
+        if await asyncio.to_thread(_touch, index):
             return index
         index.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -255,7 +255,7 @@ class FileCache:
         content = " ".join(filter(None, [file.sha256, file.name, reading]))
         key = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
-        if (known := await asyncio.to_thread(_read, folder)) is not None:
+        if (known := await asyncio.to_thread(_stored_reports, folder)) is not None:
             return known
         self._folder.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=self._folder))
@@ -269,7 +269,7 @@ class FileCache:
                 # Kept under that name, it would be what other runs read for the file that really has this content.
                 return [{"name": file.name, "problem": "its content is not what its list says"}]
             reports = await self._converted(file.name, fetched, owner, described)
-            kept = await asyncio.to_thread(_keep, reports, made, folder)
+            kept = await asyncio.to_thread(_move_into_place, reports, made, folder)
         except (BoundExceeded, Failed) as problem:  # perhaps of a busy machine: the next run may have more luck
             return [{"name": file.name, "problem": f"it can't be read: {problem}"}]
         finally:
@@ -280,7 +280,7 @@ class FileCache:
     async def _converted(self, name: str, fetched: Path, owner: str, described: Json | None) -> list[Json]:
         """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded and Failed."""
         if not name.lower().endswith(".zip"):
-            return [await self._one(name, fetched, owner, described, FILE_CHARS)]
+            return [await self._convert_one(name, fetched, owner, described, FILE_CHARS)]
         asked = (str(fetched), name, str(fetched.parent), described)
         members = await self._large.call(owner, _CONVERSION_TIME, "unpack", *asked)
         fetched.unlink()
@@ -293,13 +293,13 @@ class FileCache:
                 continue
             try:
                 share = min(FILE_CHARS, room // (len(members) - at))
-                reports.append(await self._one(inner, path, owner, said, share))
+                reports.append(await self._convert_one(inner, path, owner, said, share))
             except (BoundExceeded, Failed) as exceeded:
                 reports.append({"name": inner, "problem": f"it can't be read: {exceeded}"})
             room = max(0, room - length(reports[-1]))
         return reports
 
-    async def _one(self, name: str, file: str | Path, owner: str, described: Json | None, room: int) -> Json:
+    async def _convert_one(self, name: str, file: str | Path, owner: str, described: Json | None, room: int) -> Json:
         """Returns a report on one file that fits the room. Raises BoundExceeded and Failed."""
         asked = (str(file), name, os.path.dirname(file), described, room)
         try:
@@ -372,8 +372,8 @@ class Files:
             reading = self._reading
             if reading is None or reading.done():  # one at a time, however often the files change
                 current = await asyncio.to_thread(self._state)
-                if reading is None or current != self._read_as or not await asyncio.to_thread(_usable, reading):
-                    reading = self._reading = asyncio.create_task(self._read())
+                if reading is None or current != self._read_as or not await asyncio.to_thread(_is_usable, reading):
+                    reading = self._reading = asyncio.create_task(self._read_reports())
                     self._read_as = current
         return await asyncio.shield(reading)
 
@@ -381,11 +381,11 @@ class Files:
         """Returns a value that changes with the files; called in a thread. Raises ValueError if they can't be used."""
         raise NotImplementedError
 
-    async def _read(self) -> list[FileReport]:
+    async def _read_reports(self) -> list[FileReport]:
         raise NotImplementedError
 
 
-def _usable(reading: asyncio.Task[list[FileReport]]) -> bool:
+def _is_usable(reading: asyncio.Task[list[FileReport]]) -> bool:
     if reading.cancelled() or reading.exception() is not None:
         return False
     # a folder that machines share may show a new file a little later
@@ -394,10 +394,10 @@ def _usable(reading: asyncio.Task[list[FileReport]]) -> bool:
 
 def are_there(reports: Sequence[FileReport]) -> bool:
     """True if everything that was made of the files is still in its place."""
-    return all(os.path.exists(file) for report in reports for file in report.made)
+    return all(os.path.exists(file) for report in reports for file in report.made_files)
 
 
-def _read(folder: Path) -> list[Json] | None:
+def _stored_reports(folder: Path) -> list[Json] | None:
     """Returns the reports that lie in a folder; None unless all is there that they name."""
     try:
         found: list[Json] = json.loads((folder / "report.json").read_bytes())
@@ -407,7 +407,7 @@ def _read(folder: Path) -> list[Json] | None:
         return None
 
 
-def _is_used(made: Path) -> bool:
+def _touch(made: Path) -> bool:
     """True if a file is there; the cache keeps what was used last."""
     try:
         os.utime(made)
@@ -416,7 +416,7 @@ def _is_used(made: Path) -> bool:
     return True
 
 
-def _keep(reports: list[Json], made: Path, folder: Path) -> list[Json]:
+def _move_into_place(reports: list[Json], made: Path, folder: Path) -> list[Json]:
     """Moves new files to their place, unless another process was faster.
 
     Returns the reports with paths there.
@@ -426,7 +426,7 @@ def _keep(reports: list[Json], made: Path, folder: Path) -> list[Json]:
     try:
         made.rename(folder)
     except OSError:  # it is there, whole or with something deleted from it
-        if _read(folder) is None:
+        if _stored_reports(folder) is None:
             shutil.rmtree(folder, ignore_errors=True)
             made.rename(folder)
     kept: list[Json] = json.loads(written)

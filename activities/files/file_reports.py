@@ -26,7 +26,7 @@ class FileReport:
     mistakes: Sequence[str] = ()
 
     @property
-    def made(self) -> list[str]:
+    def made_files(self) -> list[str]:
         """The files that were made of it."""
         made = [table["file"] for table in self.tables]
         if self.document:
@@ -34,7 +34,7 @@ class FileReport:
         return made
 
     @property
-    def described(self) -> str:
+    def name_with_tables(self) -> str:
         """The file's name, which is its document's id, with the names of its tables."""
         if not self.tables:
             return self.name
@@ -51,7 +51,7 @@ def contents(column: Json, most: int | None = None) -> str:
         return " to ".join(column["range"])
     values = column.get("values", [])
     shown = values[:most]
-    text = ", ".join(map(_listed, shown))
+    text = ", ".join(map(_list_text, shown))
     more = len(values) - len(shown) + column.get("more", 0)
     return f"{text}, ... and {more} more" if more else text
 
@@ -70,7 +70,7 @@ def reading_line(reading: Json) -> str:
     return line
 
 
-def _listed(value: str) -> str:
+def _list_text(value: str) -> str:
     """Returns a value as it is listed; one that contains the separator is written as in SQL."""
     plain = clean(value).replace("\n", " ")
     return literal(plain) if ", " in plain else plain

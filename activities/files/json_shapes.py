@@ -84,7 +84,7 @@ def _rows_of_list(value: list[Any]) -> Iterable[Json] | None:
     has_repeated = len(set(names)) < len(names)
     if has_repeated and all(isinstance(cell, str) for cell in cells):
         return None
-    return _named(names, islice(value, 1, None))
+    return _as_objects(names, islice(value, 1, None))
 
 
 def _split(value: Json) -> Iterable[Json] | None:
@@ -97,7 +97,7 @@ def _split(value: Json) -> Iterable[Json] | None:
         return None
     if not all(isinstance(row, list) for row in data):
         return None
-    return _named(names, data)
+    return _as_objects(names, data)
 
 
 def _columns(value: Json) -> Iterable[Json] | None:
@@ -114,7 +114,7 @@ def _columns(value: Json) -> Iterable[Json] | None:
     return (dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True))
 
 
-def _named(names: list[str], rows: Iterable[list[Any]]) -> Iterable[Json]:
+def _as_objects(names: list[str], rows: Iterable[list[Any]]) -> Iterable[Json]:
     """Yields rows as objects; cells beyond the names get numbers."""
     known = numbered([name.strip() or f"column_{at}" for at, name in enumerate(names, 1)])
     for row in rows:

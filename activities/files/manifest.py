@@ -73,7 +73,7 @@ def _first_inside(folder: Path) -> list[Path]:
 
     Raises FilesRefused once there are too many, before any is opened.
     """
-    seen = (path for path in _inside(folder) if not _is_hidden(path.name))
+    seen = (path for path in _walk_folder(folder) if not _is_hidden(path.name))
     files = sorted(islice(seen, limits.DATA_FILES + 1))
     if len(files) > limits.DATA_FILES:
         most = f"{limits.DATA_FILES:,} files"
@@ -81,7 +81,7 @@ def _first_inside(folder: Path) -> list[Path]:
     return files
 
 
-def _inside(folder: Path) -> Iterator[Path]:
+def _walk_folder(folder: Path) -> Iterator[Path]:
     """Yields the files, links and unreadable folders in a folder; hidden folders are left out."""
     closed: list[OSError] = []
     for at, folders, files in os.walk(folder, onerror=closed.append):
@@ -166,7 +166,7 @@ async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Man
     _check_ceilings(files.values())
     entries = []
     for file in files.values():
-        parts = [await store.adopt(run_id, part) if is_upload(part) else part for part in file.parts]
+        parts = [await store.copy_upload(run_id, part) if is_upload(part) else part for part in file.parts]
         entries.append(file.model_copy(update={"parts": parts}))
     return await store.put_output(run_id, Manifest(files=entries).model_dump_json())
 
@@ -195,7 +195,7 @@ class RunFiles(Files):
     def _state(self) -> str:
         return self.ref
 
-    async def _read(self) -> list[FileReport]:
+    async def _read_reports(self) -> list[FileReport]:
         manifest = Manifest.model_validate_json(await self._store.get(self.ref))
         reports = await self._cache.reports(manifest.files, self._run_id, self._fetch)
         self.chars = await asyncio.to_thread(length, [report.tables for report in reports])

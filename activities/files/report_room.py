@@ -52,9 +52,9 @@ def _with_first_values(column: Json, most: int, chars: int) -> Json:
     values = column.get("values", [])
     shorter = {**column, "reading": _shortened(column.get("reading"), chars)}
     if "range" in column:
-        shorter["range"] = [_cut(value, chars) for value in column["range"]]
+        shorter["range"] = [_cut_text(value, chars) for value in column["range"]]
     if values:
-        shorter["values"] = [_cut(value, chars) for value in values[:most]]
+        shorter["values"] = [_cut_text(value, chars) for value in values[:most]]
         shorter["more"] = column.get("more", 0) + len(values) - len(shorter["values"])
     return shorter
 
@@ -62,10 +62,10 @@ def _with_first_values(column: Json, most: int, chars: int) -> Json:
 def _shortened(reading: Json | None, chars: int) -> Json | None:
     if reading is None:
         return None
-    return {name: _cut(said, chars) if isinstance(said, str) else said for name, said in reading.items()}
+    return {name: _cut_text(said, chars) if isinstance(said, str) else said for name, said in reading.items()}
 
 
-def _cut(text: str, chars: int) -> str:
+def _cut_text(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[:chars]}…"
 
 
@@ -89,9 +89,9 @@ def _bare(table: Json, room: int) -> Json:
         if room < 0:
             break
         columns.append(bare)
-    notes = [_cut(note, _NOTE_CHARS) for note in table["notes"][:_NOTES]]
+    notes = [_cut_text(note, _NOTE_CHARS) for note in table["notes"][:_NOTES]]
     left_out = len(table["columns"]) - len(columns)
     if left_out:
         notes.append(f"{left_out:,} more columns are not listed: SELECT * shows them")
-    above = [_cut(line, _NOTE_CHARS) for line in table.get("above", [])[:1]]
+    above = [_cut_text(line, _NOTE_CHARS) for line in table.get("above", [])[:1]]
     return {**table, "columns": columns, "notes": notes, "above": above, "below": [], "left_out": left_out}

@@ -63,14 +63,14 @@ class Dialect(NamedTuple):
 
 def csv_tables(path: Path, out: Path, described: TableDescription | None = None) -> list[Json]:
     """Returns the one table of a text file with separated fields. `described`: what a person says of it."""
-    described = _of_table(described, path.stem)
+    described = _description_of(described, path.stem)
     plain = as_utf8(path, out)
     sample = _sample(plain)
     dialect = _dialect(sample)
-    rows = _parsed(sample, dialect)
-    header = find_header(rows, dialect.width, _given(described))
+    rows = _parse_rows(sample, dialect)
+    header = find_header(rows, dialect.width, _given_header(described))
     semicolons = dialect.delimiter == ";"
-    table = _table(plain, path.stem, out, dialect, header, described, semicolons=semicolons)
+    table = _csv_table(plain, path.stem, out, dialect, header, described, semicolons=semicolons)
     if plain != path:
         plain.unlink()
     return [table]
@@ -94,7 +94,7 @@ def row_tables(
         raise Unreadable(f"it has {len(sheets):,} tables, at most {_TABLES:,} are read: copy those needed into a file")
     for sheet, rows in sheets:
         own = sheet.lower() not in ("sheet1", "tabelle1", "feuil1", path.stem.lower())
-        said = _of_table(described, f"{path.stem}_{sheet}" if own else path.stem)
+        said = _description_of(described, f"{path.stem}_{sheet}" if own else path.stem)
         try:
             table = _sheet_table(rows, path.stem, out, said, source_is_typed=source_is_typed)
             if table is None:
@@ -118,12 +118,12 @@ def _sheet_table(
     rows: Rows, stem: str, out: Path, described: TableDescription | None, *, source_is_typed: bool
 ) -> Json | None:
     """Returns the table of some rows; None if all are empty."""
-    cells = (list(map(_text, row)) for row in rows())
+    cells = (list(map(_cell_text, row)) for row in rows())
     first = [Row(number, number, row) for number, row in enumerate(islice(cells, _SAMPLE_LINES), 1)]
     width = max((len(row.cells) for row in first if any(row.cells)), default=0)
     if not width:
         return None
-    header = find_header(first, width, [1] if source_is_typed else _given(described))
+    header = find_header(first, width, [1] if source_is_typed else _given_header(described))
     plain = out / "sheet.csv"
     try:
         with plain.open("w", encoding="utf-8", errors="replace", newline="") as file:
@@ -131,14 +131,14 @@ def _sheet_table(
             csv.writer(file).writerows(row for row in chain(data, cells) if any(row))
         dialect = Dialect(",", '"', width)
         below_header = header._replace(skip=0)
-        return _table(
+        return _csv_table(
             plain, stem, out, dialect, below_header, described, has_typed=True, texts_are_numbers=not source_is_typed
         )
     finally:
         plain.unlink()
 
 
-def _text(cell: Cell) -> str:
+def _cell_text(cell: Cell) -> str:
     """Returns a cell as it is written into a file: a number with a mark, so that it is not read like a text."""
     if cell is None:
         return ""
@@ -147,7 +147,7 @@ def _text(cell: Cell) -> str:
     return str(cell).replace("\0", "").lstrip(TYPED)
 
 
-def _table(
+def _csv_table(
     plain: Path,
     stem: str,
     out: Path,
@@ -260,12 +260,12 @@ def _is_empty(database: duckdb.DuckDBPyConnection, name: str) -> bool:
     return database.execute(f"SELECT count({quoted(name)}) FROM texts").fetchone() == (0,)
 
 
-def _of_table(described: TableDescription | None, stem: str) -> TableDescription | None:
+def _description_of(described: TableDescription | None, stem: str) -> TableDescription | None:
     """Returns a person's description of one table, of that of the whole file."""
-    return described.of(table_name(stem)) if described else None
+    return described.of_table(table_name(stem)) if described else None
 
 
-def _given(described: TableDescription | None) -> list[int] | None:
+def _given_header(described: TableDescription | None) -> list[int] | None:
     """Returns the rows that a person calls the header, none for a table without one; None if nobody said."""
     if described is None or described.header is None:
         return None
@@ -280,7 +280,7 @@ def _sample(path: Path) -> list[str]:
     return lines
 
 
-def _parsed(sample: list[str], dialect: Dialect) -> list[Row]:
+def _parse_rows(sample: list[str], dialect: Dialect) -> list[Row]:
     escape = dialect.escape if dialect.escape != '"' else None
     reader = csv.reader(sample, delimiter=dialect.delimiter, escapechar=escape)
     return [Row(number, reader.line_num, cells) for number, cells in enumerate(reader, 1)]
@@ -363,7 +363,7 @@ def _engine_table(
 
     Where `texts_are_numbers`, the texts among its columns are read like those of any file.
     """
-    about = _of_table(described, path.stem) or TableDescription()
+    about = _description_of(described, path.stem) or TableDescription()
     with engine(out) as database:
         found = database.execute(f"DESCRIBE SELECT * FROM {reader}", [str(path)]).fetchall()
         if len(found) > _COLUMNS:

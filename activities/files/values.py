@@ -46,7 +46,7 @@ def unread_kind(name: str) -> str:
     return f"files of the kind '{PurePosixPath(name).suffix or name}' are not read"
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Returns one value as text: dates in ISO form, numbers without groups, binary noise, and, below 1e15, exponents.
 
     A whole number has no decimal mark, whatever its type.

@@ -27,7 +27,7 @@ from activities.model.port import (
 )
 from activities.model.prompt_fit import text_tokens
 from activities.model.request_body import Rung, is_known, lean, profile_of, request_body
-from activities.model.stream import StreamReader, checked, ended_message, whole_message
+from activities.model.stream import StreamReader, check_message, ended_message, whole_message
 from activities.model.text_calls import TextWatch, with_text_calls
 from temporal_supervisor.supervision.agent.turn_rules import attempt_time
 from temporal_supervisor.supervision.base import limits
@@ -44,7 +44,7 @@ _MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for it
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
-_reader: ContextVar["StreamReader | _Counted"] = ContextVar("_reader")  # of the call that this task makes
+_reader: ContextVar["StreamReader | _ByteCounter"] = ContextVar("_reader")  # of the call that this task makes
 
 
 class AnthropicModel(ModelEndpoint):
@@ -118,7 +118,7 @@ class AnthropicModel(ModelEndpoint):
         try:
             async with asyncio.timeout(self._patience(request)) as end:
                 reader = StreamReader(progress, end, self._idle, self._credentials)
-                return await self._read(self._client, request, reader)
+                return await self._stream_reply(self._client, request, reader)
         except Exception as error:
             failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
         # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
@@ -130,11 +130,11 @@ class AnthropicModel(ModelEndpoint):
             return self._idle
         return self._idle + request.tokens / limits.MODEL_READS_PER_SECOND
 
-    async def ask(self, path: str, body: Json | None, time: timedelta) -> Json:
+    async def request_json(self, path: str, body: Json | None, time: timedelta) -> Json:
         """Returns the JSON of a page, or the reply to a plain request with a body. Raises ModelFailure."""
         if self._client is None:
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, "no model is configured")
-        _reader.set(_Counted())
+        _reader.set(_ByteCounter())
         try:
             async with asyncio.timeout(time.total_seconds()):
                 if body is None:
@@ -159,7 +159,7 @@ class AnthropicModel(ModelEndpoint):
         short = traits.short_prompts if traits and traits.window else self._short_prompts
         return replace(pricing.window_of(model, found), short_prompts=short)
 
-    def settled(self, model: str, facts: EndpointFacts) -> ModelTraits:
+    def traits_for_run(self, model: str, facts: EndpointFacts) -> ModelTraits:
         """Returns the traits that a run keeps of a model: by the operator's settings, else as found, else assumed.
 
         A model of an endpoint that does not say whether it keeps to schemas is asked for JSON in words: that it takes.
@@ -191,7 +191,7 @@ class AnthropicModel(ModelEndpoint):
         if self._client is not None:
             await self._client.close()
 
-    async def _read(
+    async def _stream_reply(
         self, client: anthropic.AsyncAnthropic, request: ModelRequest, reader: StreamReader
     ) -> ModelMessage:
         profile = profile_of(request.model, self._without, self._max_output)
@@ -209,7 +209,7 @@ class AnthropicModel(ModelEndpoint):
             **body, extra_headers=request.headers, extra_body=self._extra or None
         ) as stream:
             async for event in stream:
-                reader.see(event)
+                reader.read_event(event)
                 if event.type in ("message_start", "message_stop"):
                     self._refuse_cut_prompt(request, reader.usage)
                 if reader.finished:
@@ -221,7 +221,7 @@ class AnthropicModel(ModelEndpoint):
                     if not usage.prompt_tokens:  # some servers count at the end, which does not come
                         usage = usage.model_copy(update={"input_tokens": request.tokens})
                     message = ended_message(stream.current_message_snapshot, usage)
-                    return checked(with_text_calls(message, request), self._credentials)
+                    return check_message(with_text_calls(message, request), self._credentials)
             if not reader.finished:
                 raise self._unfinished(reader, stream.response.headers.get("content-type", ""))
             # Read to the end so that the connection can be used again; nothing can take the answer back now.
@@ -234,7 +234,7 @@ class AnthropicModel(ModelEndpoint):
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
-        return checked(message, self._credentials)
+        return check_message(message, self._credentials)
 
     def _refuse_cut_prompt(self, request: ModelRequest, usage: ModelUsage) -> None:
         """Raises ModelFailure if a server of one's own read so little of the prompt that it must have cut it.
@@ -276,13 +276,13 @@ def _form_of(model: type[Model]) -> Json:
     return form
 
 
-class _Counted:
+class _ByteCounter:
     """Counts the bytes of a page that comes at once."""
 
     def __init__(self) -> None:
         self._left = _PAGE_BYTES
 
-    def bytes_came(self, chunk: bytes) -> None:
+    def count_bytes(self, chunk: bytes) -> None:
         """Takes one piece in. Raises BadAnswer if the page is too large."""
         self._left -= len(chunk)
         if self._left < 0:
@@ -331,7 +331,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
             raise BadAnswer(f"it compresses ({encoding}), though asked not to")
         reader = _reader.get()
         async for piece in self._raw.aiter_raw():
-            reader.bytes_came(piece)
+            reader.count_bytes(piece)
             yield piece
 
     async def aclose(self) -> None:

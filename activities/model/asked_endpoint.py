@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from activities.model.endpoint_questions import cut_to, listed, tried
+from activities.model.endpoint_questions import list_models, probe_traits, probe_window
 from activities.model.port import ModelEndpoint
 from activities.model.request_body import is_known
 from temporal_supervisor.supervision.base import limits
@@ -34,11 +34,11 @@ class EndpointMemory:
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
 
-    def find(self, address: str, model: str) -> ModelTraits:
+    def recall(self, address: str, model: str) -> ModelTraits:
         """Returns the traits of a model at an address, as remembered."""
         return self._entries().get(_key(address, model), ModelTraits())
 
-    def keep(self, address: str, model: str, traits: ModelTraits) -> None:
+    def remember(self, address: str, model: str, traits: ModelTraits) -> None:
         """Remembers traits, but the window; the oldest make room."""
         if self._file is None:
             return
@@ -89,7 +89,7 @@ class AskedEndpoint:
     def start(self, report: Callable[[EndpointFacts], None]) -> None:
         """Begins to ask; `report` gets what was found, once."""
         if self._endpoint is not None and self._task is None:
-            self._task = asyncio.create_task(self._ask(self._endpoint, report))
+            self._task = asyncio.create_task(self._learn_facts(self._endpoint, report))
 
     async def stop(self) -> None:
         """Ends the asking."""
@@ -106,12 +106,12 @@ class AskedEndpoint:
                 await self._known.wait()
         return self._facts
 
-    async def _ask(self, endpoint: ModelEndpoint, report: Callable[[EndpointFacts], None]) -> None:
+    async def _learn_facts(self, endpoint: ModelEndpoint, report: Callable[[EndpointFacts], None]) -> None:
         try:
-            self._facts = await listed(endpoint)
+            self._facts = await list_models(endpoint)
             while not self._facts.asked:
                 await asyncio.sleep(_PAUSE.total_seconds())
-                self._facts = await listed(endpoint)
+                self._facts = await list_models(endpoint)
             await self._try_models(endpoint)
             self._known.set()
             report(self._facts)
@@ -124,12 +124,12 @@ class AskedEndpoint:
     async def _try_models(self, endpoint: ModelEndpoint) -> None:
         """Completes the traits of the chosen models: remembered ones are not asked again."""
         for model in self._chosen[: limits.ENDPOINT_MODELS]:
-            remembered = self._memory.find(endpoint.endpoint, model)
+            remembered = self._memory.recall(endpoint.endpoint, model)
             known = remembered.model_copy(update={"window": self._facts.traits(model).window})
-            async for found in tried(endpoint, model, known):
+            async for found in probe_traits(endpoint, model, known):
                 if found != known:
-                    self._memory.keep(endpoint.endpoint, model, found)
-                self._learned(model, found)
+                    self._memory.remember(endpoint.endpoint, model, found)
+                self._add_traits(model, found)
 
     async def _look_for_cuts(self, endpoint: ModelEndpoint) -> None:
         """Asks about windows that no list names, by a long prompt: last, as it may be read for minutes."""
@@ -137,11 +137,11 @@ class AskedEndpoint:
             traits = self._facts.traits(model)
             if traits.window is not None or is_known(model):
                 continue
-            if (window := await cut_to(endpoint, model)) is None:
+            if (window := await probe_window(endpoint, model)) is None:
                 continue
             _log.warning("%s at %s cuts long prompts to %s tokens", model, endpoint.endpoint, f"{window:,}")
-            self._learned(model, traits.model_copy(update={"window": window}))
+            self._add_traits(model, traits.model_copy(update={"window": window}))
 
-    def _learned(self, model: str, traits: ModelTraits) -> None:
+    def _add_traits(self, model: str, traits: ModelTraits) -> None:
         models = {**self._facts.models, model: traits}
         self._facts = self._facts.model_copy(update={"models": models})

@@ -78,7 +78,7 @@ class Entry(Model):
     others: Annotated[list[OtherQuery], Field(exclude_if=lambda others: not others)] = []
 
     @property
-    def said(self) -> list[Json]:
+    def reply_blocks(self) -> list[Json]:
         """The text and calls of the reply, without its thinking and the ids of calls."""
         said = [block for block in self.reply.content if block.get("type") in ("text", "tool_use")]
         return [{name: block.get(name) for name in ("text", "name", "input")} for block in said]
@@ -94,7 +94,7 @@ class Conversation:
     head: str
 
     @property
-    def last(self) -> Entry:
+    def last_entry(self) -> Entry:
         """The entry at `head`."""
         return self.entries[-1]
 
@@ -157,13 +157,13 @@ class ConversationStore:
 
     async def find(self, key: str) -> Entry | None:
         """Returns the entry of that key: the journal. None if that call's answer was never stored."""
-        return await self._store.parsed(key, _parse)
+        return await self._store.find_parsed(key, _parse)
 
     async def save(self, key: str, entry: Entry) -> Entry:
         """Stores the entry. Returns the stored one, which is another attempt's if that came first."""
         data = _dump(entry)
         if await self._store.create(key, data):
-            return self._store.keep(key, data, _parse)
+            return self._store.cache_parsed(key, data, _parse)
         return await self.entry(key)
 
 

@@ -45,10 +45,10 @@ NOT_YET = (ErrorKind.PROVIDER_UNREACHABLE, ErrorKind.PROVIDER_ERROR, ErrorKind.O
 """Failures of an endpoint that starts, or loads its model."""
 
 
-async def listed(endpoint: ModelEndpoint) -> EndpointFacts:
+async def list_models(endpoint: ModelEndpoint) -> EndpointFacts:
     """Returns the names of its models with their windows, as far as it says them; not `asked` if it does not answer."""
     try:
-        reply = await endpoint.ask("/v1/models", None, _LIST_TIME)
+        reply = await endpoint.request_json("/v1/models", None, _LIST_TIME)
     except ModelFailure as failure:
         return EndpointFacts(address=endpoint.endpoint, asked=failure.kind not in NOT_YET)
     entries = [entry for entry in _list(reply.get("data")) if isinstance(entry.get("id"), str)]
@@ -64,7 +64,7 @@ async def listed(endpoint: ModelEndpoint) -> EndpointFacts:
     )
 
 
-async def tried(endpoint: ModelEndpoint, model: str, known: ModelTraits) -> AsyncIterator[ModelTraits]:
+async def probe_traits(endpoint: ModelEndpoint, model: str, known: ModelTraits) -> AsyncIterator[ModelTraits]:
     """Yields the traits of a model after each request to try one; `known` ones are not asked.
 
     The provider's own models are known by their names.
@@ -79,12 +79,12 @@ async def tried(endpoint: ModelEndpoint, model: str, known: ModelTraits) -> Asyn
             yield traits
 
 
-async def cut_to(endpoint: ModelEndpoint, model: str) -> int | None:
+async def probe_window(endpoint: ModelEndpoint, model: str) -> int | None:
     """Returns the usual small window if a prompt a little longer than that is cut or refused; None if it is read."""
     words = "Reply with the word yes.\n\n" + " tree" * _LONG_WORDS
     body = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": words}]}
     try:
-        reply = await endpoint.ask("/v1/messages", body, _LONG_TIME)
+        reply = await endpoint.request_json("/v1/messages", body, _LONG_TIME)
     except ModelFailure as failure:
         return DEFAULT_WINDOW if failure.kind is ErrorKind.CONTEXT_OVERFLOW else None
     read = tokens_read(reply)
@@ -100,7 +100,7 @@ def tokens_read(reply: Json) -> int:
 
 
 async def _keeps_to_schemas(endpoint: ModelEndpoint, model: str) -> bool | None:
-    reply = await _said(endpoint, model, output_config={"format": {"type": "json_schema", "schema": _FORM}})
+    reply = await _probe(endpoint, model, output_config={"format": {"type": "json_schema", "schema": _FORM}})
     if not isinstance(reply, dict):
         return reply
     try:
@@ -112,23 +112,23 @@ async def _keeps_to_schemas(endpoint: ModelEndpoint, model: str) -> bool | None:
 
 async def _calls_a_tool(endpoint: ModelEndpoint, model: str) -> bool | None:
     choice = {"type": "tool", "name": _TOOL["name"]}
-    reply = await _said(endpoint, model, tools=[_TOOL], tool_choice=choice)
+    reply = await _probe(endpoint, model, tools=[_TOOL], tool_choice=choice)
     return any(block.get("type") == "tool_use" for block in _blocks(reply)) if isinstance(reply, dict) else reply
 
 
 async def _thinks(endpoint: ModelEndpoint, model: str) -> bool | None:
     thinking = {"type": "enabled", "budget_tokens": _THINKING_TOKENS}
-    reply = await _said(endpoint, model, thinking=thinking)
+    reply = await _probe(endpoint, model, thinking=thinking)
     if not isinstance(reply, dict):
         return reply
     return any(block.get("type") == "thinking" for block in _blocks(reply)) or _text(reply).startswith("<think")
 
 
-async def _said(endpoint: ModelEndpoint, model: str, **parts: Any) -> Json | bool | None:
+async def _probe(endpoint: ModelEndpoint, model: str, **parts: Any) -> Json | bool | None:
     """Returns the reply to a greeting with such parts of a request; False if it refuses them, None if none comes."""
     body = {"model": model, "max_tokens": _FEW_TOKENS, "messages": [{"role": "user", "content": _GREETING}], **parts}
     try:
-        return await endpoint.ask("/v1/messages", body, _CALL_TIME)
+        return await endpoint.request_json("/v1/messages", body, _CALL_TIME)
     except ModelFailure as failure:
         refused = failure.kind in (ErrorKind.PROVIDER_REJECTED, ErrorKind.MODEL_NOT_SERVED)
         return False if refused else None
@@ -150,7 +150,7 @@ async def _window_elsewhere(endpoint: ModelEndpoint, model: str) -> int | None:
 
 async def _page(endpoint: ModelEndpoint, path: str, body: Json | None = None) -> Json:
     try:
-        return await endpoint.ask(path, body, _LIST_TIME)
+        return await endpoint.request_json(path, body, _LIST_TIME)
     except ModelFailure:
         return {}
 

@@ -49,7 +49,7 @@ class ModelGate:
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the answer to a request, sent as soon as it may be. Its outcome is the breaker's, whatever it is."""
         progress.stage = "turn"
-        ticket, breaker = await self._admit(request), self.breaker(request.model)
+        ticket, breaker = await self._await_turn(request), self.breaker(request.model)
 
         def on_content() -> None:
             progress.stage = "writing"
@@ -73,11 +73,11 @@ class ModelGate:
             raise
         finally:
             breaker.released(ticket)  # after an outcome it changes nothing; without one the call was given up
-            self._note(request.model)
+            self._record_state(request.model)
             self._wake()
         return message
 
-    async def _admit(self, request: ModelRequest) -> CallTicket:
+    async def _await_turn(self, request: ModelRequest) -> CallTicket:
         """Returns the ticket of a call once it may be sent. One call of each run stands in the line of its model."""
         lines = [(request.model, request.run), (request.model,)]
         of_run, of_model = (self._lines.setdefault(line, asyncio.Lock()) for line in lines)
@@ -103,10 +103,10 @@ class ModelGate:
                 words = f"the provider of {model} asked for no calls for another {held.seconds:.0f} s"
                 raise _held_back(words, held.seconds)
             await asyncio.sleep(held.seconds)
-        self._note(model)
+        self._record_state(model)
         return held
 
-    def take_at_once(self, most: int) -> None:
+    def limit_calls(self, most: int) -> None:
         """Lets at most so many calls of a model be in flight from now on."""
         self._most = most
         for breaker in self._breakers.values():
@@ -121,7 +121,7 @@ class ModelGate:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _note(self, model: str) -> None:
+    def _record_state(self, model: str) -> None:
         """Records a change of the breaker's state in metrics and log, once."""
         breaker, now = self.breaker(model), self._clock()
         state, before = breaker.state(now), self._seen.get(model, "closed")

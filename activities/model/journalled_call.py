@@ -19,7 +19,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import RunRef, SupervisorCall
 from activities.contracts.turn_contracts import FailedCall, OtherQuery, TurnInput, arguments_sha256
-from activities.heartbeat import show, until_stored, waiting
+from activities.heartbeat import set_details, until_stored, waiting
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
 from activities.model.gate import ModelGate
 from activities.model.port import (
@@ -34,8 +34,7 @@ from activities.model.port import (
     Window,
 )
 from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter
-from activities.steps import consumed, note
-from activities.steps import show as show_text
+from activities.steps import add_facts, count_usage, show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.grants import granted_traits
 from activities.store.spending import DailySpend
@@ -158,12 +157,12 @@ class ModelCalls:
         window = await self.window(asked.run, opening.model)
         prompt = FirstPrompt(window, opening, text, note, how.withheld)
         key = key_of(asked, activity.info().workflow_id or "")
-        return await self._found(key) or await self._call(asked, key, prompt, how)
+        return await self._stored_answer(key) or await self._make_call(asked, key, prompt, how)
 
     async def follow_up(self, asked: Asked, head: str, added: list[Json], how: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with messages `added`."""
         key = key_of(asked, activity.info().workflow_id or "")
-        return await self._found(key) or await self._call(
+        return await self._stored_answer(key) or await self._make_call(
             asked, key, await self._next(asked.run, head, added, how), how
         )
 
@@ -179,17 +178,17 @@ class ModelCalls:
         window = await self.window(run, past.opening.model)
         return NextPrompt(window, past, added, whole, how.withheld)
 
-    async def _found(self, key: str) -> Answered | None:
+    async def _stored_answer(self, key: str) -> Answered | None:
         """Returns the answer that an attempt before this one stored."""
         # A heartbeat replaces what the attempts before left behind.
-        show(earlier_attempts().model_dump)
+        set_details(earlier_attempts().model_dump)
         entry = await self.conversations.find(key)
         if entry is None:
             return None
-        note({spans.JOURNAL: True, spans.RESPONSE_MODEL: entry.reply.model})
+        add_facts({spans.JOURNAL: True, spans.RESPONSE_MODEL: entry.reply.model})
         return self._answered(key, entry)
 
-    async def _call(self, asked: Asked, key: str, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
+    async def _make_call(self, asked: Asked, key: str, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", earlier_attempts()
         request = ModelRequest(
             **dict(prompt.opening),
@@ -203,21 +202,21 @@ class ModelCalls:
             call=f"{workflow_id}/{asked.terms.step}",
         )
         try:
-            message, draft = await self._fitted(prompt, request, earlier)
+            message, draft = await self._complete_fitted(prompt, request, earlier)
         except ModelFailure as failure:
             # Temporal counts attempts that were held back as well: an outage would use up all
             # patience.
             earlier.failures[failure.kind] = earlier.failures.get(failure.kind, 0) + 1
-            show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
+            set_details(earlier.model_dump)  # the last heartbeat of the attempt takes it along
             raise to_application_error(failure, earlier) from failure
         past = draft.past
-        note({spans.RESPONSE_MODEL: message.model, spans.FINISH_REASONS: [message.stop_reason]})
+        add_facts({spans.RESPONSE_MODEL: message.model, spans.FINISH_REASONS: [message.stop_reason]})
         show_text(spans.SYSTEM_TEXT, prompt.opening.system)
         show_text(spans.INPUT_MESSAGES, draft.added)
         show_text(spans.OUTPUT_MESSAGES, message.content)
         entry = Entry(
             opening=None if past else prompt.opening,
-            ancestors=[*past.last.ancestors, past.head] if past else [],
+            ancestors=[*past.last_entry.ancestors, past.head] if past else [],
             input=draft.added,
             reply=message,
             view=draft.view,
@@ -241,32 +240,32 @@ class ModelCalls:
             raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words)
         return estimate
 
-    async def _fitted(
+    async def _complete_fitted(
         self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: FailedCall
     ) -> tuple[ModelMessage, CallDraft]:
         """Returns the answer to a call, and its draft: a shorter one if the first was refused for its length."""
-        draft = await prompt.first()
+        draft = await prompt.first_draft()
         try:
-            return await self._complete(request, draft, earlier), draft
+            return await self._complete_draft(request, draft, earlier), draft
         except ModelFailure as failure:
             if failure.kind is not ErrorKind.CONTEXT_OVERFLOW or (shorter := await prompt.shorter(draft)) is None:
                 raise
-        return await self._complete(request, shorter, earlier), shorter
+        return await self._complete_draft(request, shorter, earlier), shorter
 
-    async def _complete(self, request: ModelRequest, draft: CallDraft, earlier: FailedCall) -> ModelMessage:
+    async def _complete_draft(self, request: ModelRequest, draft: CallDraft, earlier: FailedCall) -> ModelMessage:
         room = self.model.window(request.model, request.traits).reply_tokens(draft.tokens)
         tools = [tool for tool in request.tools if tool["name"] not in draft.view.withheld]
         request = replace(request, messages=draft.messages, tools=tools, room=room, tokens=draft.tokens)
         progress = StreamProgress()
 
-        def sent() -> Json:
+        def facts_so_far() -> Json:
             """Returns the facts for the next attempt, if this one ends now."""
             spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
             handed_on = earlier.model_copy(update={"spent": spent}).model_dump()
             come = {"tokens": progress.usage.output_tokens, "tail": progress.tail, "stage": progress.stage}
             return {**come, **handed_on}
 
-        show(sent)
+        set_details(facts_so_far)
         model, tokens = request.model, None
         try:
             async with self._daily.call(self._estimate(model, draft)) as refused:
@@ -281,19 +280,19 @@ class ModelCalls:
             return message
         except ModelFailure:
             earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)
-            show(earlier.model_dump)  # `sent` would count it twice
+            set_details(earlier.model_dump)  # `facts_so_far` would count it twice
             raise
         finally:
             usage = usage_of(self.model, model, tokens or progress.usage)
-            consumed(model, usage)
+            count_usage(model, usage)
             try:  # a store that is away gets it with that of the next call
                 await self._daily.add(usage.usd)
             except ArtifactUnavailable as error:
                 activity.logger.warning("the day's spend can't be stored: %s", error)
 
-    def take_at_once(self, most: int) -> None:
+    def limit_calls(self, most: int) -> None:
         """Lets at most so many calls of a model be in flight from now on."""
-        self._gate.take_at_once(most)
+        self._gate.limit_calls(most)
 
     def _answered(self, key: str, entry: Entry) -> Answered:
         usage = usage_of(self.model, entry.reply.model, entry.reply.usage) + entry.spent

@@ -238,7 +238,7 @@ class ModelEndpoint(Protocol):
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` in the form that the provider accepts."""
 
-    async def ask(self, path: str, body: Json | None, time: timedelta) -> Json:
+    async def request_json(self, path: str, body: Json | None, time: timedelta) -> Json:
         """Returns the JSON of a page, or the reply to a plain request with a body.
 
         Raises ModelFailure.
@@ -247,7 +247,7 @@ class ModelEndpoint(Protocol):
     def window(self, model: str, traits: ModelTraits | None = None) -> Window:
         """Returns the window of a model: a run's own `traits` of it come first."""
 
-    def settled(self, model: str, facts: EndpointFacts) -> ModelTraits:
+    def traits_for_run(self, model: str, facts: EndpointFacts) -> ModelTraits:
         """Returns the traits that a run keeps of a model: by the operator's settings, else as found, else assumed."""
 
     def runs_tools(self, model: str) -> bool:

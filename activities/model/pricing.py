@@ -29,28 +29,28 @@ def price(model: str, usage: ModelUsage) -> float | None:
     None if the price is unknown.
     """
     # the price list counts cached tokens as part of the input, the provider's usage does not
-    entry = _listed(model, PricedUsage(**{**usage.model_dump(), "input_tokens": usage.prompt_tokens}))
+    entry = _list_entry(model, PricedUsage(**{**usage.model_dump(), "input_tokens": usage.prompt_tokens}))
     return None if entry is None else float(entry.total_price)
 
 
 def window_of(model: str, settings: Mapping[str, int]) -> Window:
     """Returns the window of a model: the first of `settings` (tokens by name or pattern) that fits, else the list's."""
     tokens = set_window(model, settings) or _listed_window(model) or limits.UNKNOWN_WINDOW_TOKENS
-    return Window(tokens, long_context_threshold=_named(_LONG_CONTEXT, model))
+    return Window(tokens, long_context_threshold=_first_match(_LONG_CONTEXT, model))
 
 
 def set_window(model: str, settings: Mapping[str, int]) -> int | None:
     """Returns the tokens of the first of `settings` that fits a model; None if none does."""
-    return _named(settings, model)
+    return _first_match(settings, model)
 
 
 @lru_cache(limits.KNOWN_MODELS)
 def _listed_window(model: str) -> int | None:
-    entry = _listed(model, PricedUsage())
+    entry = _list_entry(model, PricedUsage())
     return None if entry is None else entry.model.context_window
 
 
-def _listed(model: str, usage: PricedUsage) -> PriceCalculation | None:
+def _list_entry(model: str, usage: PricedUsage) -> PriceCalculation | None:
     """Returns the entry of a model in the list, by its own name or by the provider's."""
     match = _NAME.search(model)
     own = re.sub(r"(?<=\d)\.(?=\d)", "-", match["name"]) if match else model
@@ -62,5 +62,5 @@ def _listed(model: str, usage: PricedUsage) -> PriceCalculation | None:
     return None
 
 
-def _named(table: Mapping[str, int], model: str) -> int | None:
+def _first_match(table: Mapping[str, int], model: str) -> int | None:
     return next((tokens for name, tokens in table.items() if fnmatchcase(model, name)), None)

@@ -53,19 +53,19 @@ class FirstPrompt:
     note: str | None = None
     withheld: Sequence[str] = ()
 
-    async def first(self) -> CallDraft:
+    async def first_draft(self) -> CallDraft:
         """Returns the prompt; texts that can be cut fill the room that the window has for them."""
         room = self.window.prompt_tokens
-        draft = await self._written(room)
+        draft = await self._write_draft(room)
         excess = draft.tokens - self.window.target
-        return draft if excess <= 0 else await self._written(max(0, room - excess))
+        return draft if excess <= 0 else await self._write_draft(max(0, room - excess))
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the prompt with at most a third of its tokens; None if nothing can be cut."""
-        written = await self._written(min(self.window.prompt_tokens, draft.tokens) // 3)
+        written = await self._write_draft(min(self.window.prompt_tokens, draft.tokens) // 3)
         return written if written.messages != draft.messages else None
 
-    async def _written(self, room: int) -> CallDraft:
+    async def _write_draft(self, room: int) -> CallDraft:
         text = self.text if isinstance(self.text, str) else await self.text(room)
         message = user_message(text, self.note) if self.note else user_message(text)
         view = ConversationView(withheld=[*self.withheld])
@@ -88,13 +88,13 @@ class NextPrompt:
     withheld: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        self.opening, self._view = self.past.opening, self.past.last.view
+        self.opening, self._view = self.past.opening, self.past.last_entry.view
         if [*self.withheld] != self._view.withheld:
-            self._view = self._changed(withheld=[*self.withheld])
+            self._view = self._changed_view(withheld=[*self.withheld])
         self._seen = sum(len(tool_results(added)) for added in self.past.inputs)
         self._all = self._seen + len(tool_results(self.whole))
 
-    async def first(self) -> CallDraft:
+    async def first_draft(self) -> CallDraft:
         """Returns the conversation as it was shown last, with more previews where that is too long.
 
         A clearing that frees little is soon followed by another, and after each one the provider
@@ -102,7 +102,7 @@ class NextPrompt:
         whole, if that is enough by far, else all that the model has seen. Outputs that it has not
         seen become previews only if the prompt fits by that.
         """
-        draft = self._shown(self._view)
+        draft = self._draft_of(self._view)
         target = self.window.target
         if draft.tokens <= target:
             return draft
@@ -135,20 +135,20 @@ class NextPrompt:
                 return cleared
         return None
 
-    def _changed(self, **changes: object) -> ConversationView:
+    def _changed_view(self, **changes: object) -> ConversationView:
         """Returns another view: with it all thinking so far is left out, as the API wants it."""
         thinking = {"thinking_removed_before": len(self.past.entries)}
         return self._view.model_copy(update={**changes, **thinking})
 
     def _cleared(self, count: int) -> CallDraft:
-        return self._shown(self._changed(cleared=count))
+        return self._draft_of(self._changed_view(cleared=count))
 
-    def _shown(self, view: ConversationView) -> CallDraft:
+    def _draft_of(self, view: ConversationView) -> CallDraft:
         """Returns the call in a view, with its tokens."""
         replies = [entry.reply.content for entry in self.past.entries]
         chars = self.window.output_chars
         messages = visible_messages([*self.past.inputs, self.whole], replies, view, chars)
-        last = self.past.last
+        last = self.past.last_entry
         usage = last.reply.usage
         if not usage.prompt_tokens:  # the endpoint does not count
             tokens = opening_tokens(self.opening, messages)

@@ -110,7 +110,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, *,
         "messages": request.messages,
     }
     if request.tools:
-        body["tools"] = [_sent(tool, profile.eager_input_streaming) for tool in request.tools]
+        body["tools"] = [_tool_definition(tool, profile.eager_input_streaming) for tool in request.tools]
         if request.concludes:
             body["tool_choice"] = {"type": "none"}
     if request.effort is not None and profile.effort:
@@ -121,13 +121,13 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, *,
             format_ = {"type": "json_schema", "schema": schema}
             body["output_config"] = {**body.get("output_config", {}), "format": format_}
         if shows_form or not constrained:
-            body |= _asking(schema, body["system"], body["messages"])
+            body |= _asking_in_words(schema, body["system"], body["messages"])
     if profile.thinking:
         body["thinking"] = _THINKING
-    return _marked(body, request.cache if profile.cache_control else "none")
+    return _with_breakpoints(body, request.cache if profile.cache_control else "none")
 
 
-def _asking(schema: Json, system: str, messages: list[Json]) -> Json:
+def _asking_in_words(schema: Json, system: str, messages: list[Json]) -> Json:
     """Returns system text and messages that ask for JSON in words.
 
     The form stands in the last words, which models follow best. A schema that no form shows stands with the rules.
@@ -140,14 +140,14 @@ def _asking(schema: Json, system: str, messages: list[Json]) -> Json:
     return {"messages": [*before, {**last, "content": [*last["content"], asked]}]}
 
 
-def _sent(tool: Json, eager: bool) -> Json:
+def _tool_definition(tool: Json, eager: bool) -> Json:
     """Returns a tool's definition; with `eager` its arguments come as written. One of the provider's has no schema."""
     if "input_schema" not in tool:
         return tool
     return {**tool, "input_schema": lean(tool["input_schema"]), **({"eager_input_streaming": True} if eager else {})}
 
 
-def _marked(body: Json, use: CacheUse) -> Json:
+def _with_breakpoints(body: Json, use: CacheUse) -> Json:
     """Returns the request body with its breakpoints, as a copy: blocks belong to conversations, which are shared."""
     marked = dict(body)
     if use != "none":

@@ -64,7 +64,7 @@ class StreamReader:
         self.finished = True
         self._end.reschedule(None)
 
-    def bytes_came(self, chunk: bytes) -> None:
+    def count_bytes(self, chunk: bytes) -> None:
         """Takes one piece in, whatever it is: a ping is a sign of life while a block may be silent."""
         self._wire += len(chunk)
         if self._wire > _MODEL_WIRE_BYTES:
@@ -78,9 +78,9 @@ class StreamReader:
             elif self._event > _MODEL_EVENT_BYTES or self._lines > _MODEL_EVENT_LINES:
                 raise _too_large("one event", _MODEL_EVENT_BYTES)
         if self._silent_block:
-            self._lives()
+            self._extend_deadline()
 
-    def see(self, event: Any) -> None:
+    def read_event(self, event: Any) -> None:
         """Takes one event in."""
         kind: str = event.type
         if kind == "message_start":
@@ -102,9 +102,9 @@ class StreamReader:
         if kind == "message_stop":
             self.finish()
         elif self._content and kind.startswith(("message_", "content_block_")):  # of the model's own: a ping is none
-            self._lives()
+            self._extend_deadline()
 
-    def _lives(self) -> None:
+    def _extend_deadline(self) -> None:
         self._end.reschedule(asyncio.get_running_loop().time() + self._idle)
 
     def _delta(self, index: int, delta: Any) -> None:
@@ -121,7 +121,9 @@ class StreamReader:
         if text:
             # Twice what is shown: a credential at the edge must be seen whole.
             self._tail = (self._tail + text)[-2 * limits.HEARTBEAT_TAIL_CHARS :]
-            self._progress.tail = _joined(self._credentials.withheld(self._tail)[-limits.HEARTBEAT_TAIL_CHARS :])
+            self._progress.tail = _join_surrogates(
+                self._credentials.withheld(self._tail)[-limits.HEARTBEAT_TAIL_CHARS :]
+            )
 
     def _count(self, **tokens: int) -> None:
         self._progress.usage = _counted(**{**dict(self._progress.usage), **tokens})
@@ -136,14 +138,14 @@ def whole_message(message: Any) -> ModelMessage:
         raise BadAnswer("the message has no stop reason", ErrorKind.STREAM_BROKEN)
     if message.usage.output_tokens is None:
         raise BadAnswer("the message has no usage")
-    content = [_plain(block) for block in message.content]
+    content = [_as_json(block) for block in message.content]
     # Gateways say that the turn has ended; a call without an answer would be refused with the next
     # request.
     calls = message.stop_reason in _ENDED and any(block.get("type") == "tool_use" for block in content)
     return ModelMessage(
         content=content,
         stop_reason="tool_use" if calls else message.stop_reason,
-        stop_details=None if message.stop_details is None else _plain(message.stop_details),
+        stop_details=None if message.stop_details is None else _as_json(message.stop_details),
         usage=_usage(message.usage),
         model=message.model,
     )
@@ -152,7 +154,7 @@ def whole_message(message: Any) -> ModelMessage:
 def ended_message(message: Any, usage: ModelUsage) -> ModelMessage:
     """Returns a message that was ended here, before its own end, with the `usage` so far."""
     return ModelMessage(
-        content=[_plain(block) for block in message.content],
+        content=[_as_json(block) for block in message.content],
         stop_reason="end_turn",
         usage=usage,
         model=message.model,
@@ -182,20 +184,20 @@ def _counted(**tokens: int) -> ModelUsage:
         raise BadAnswer("its usage is no possible number of tokens") from None
 
 
-def _plain(value: Any) -> Json:
+def _as_json(value: Any) -> Json:
     # `to_dict` keeps exactly what came: dumping with defaults adds nulls, dropping nulls loses tool
     # input.
     plain: Json = value if isinstance(value, dict) else value.to_dict(mode="json")
     text = json.dumps(plain, ensure_ascii=False)
-    return plain if text.isascii() else dict(json.loads(_joined(text)))
+    return plain if text.isascii() else dict(json.loads(_join_surrogates(text)))
 
 
-def _joined(text: str) -> str:
+def _join_surrogates(text: str) -> str:
     """Returns `text` with split surrogate pairs joined and single ones replaced: neither can be stored as UTF-8."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def checked(message: ModelMessage, credentials: Credentials) -> ModelMessage:
+def check_message(message: ModelMessage, credentials: Credentials) -> ModelMessage:
     """Returns `message` without credentials. Raises BadAnswer if nothing can be built on it."""
     if max(size(message.model), size(message.stop_reason)) > limits.MODEL_NAME_BYTES:
         raise BadAnswer("its model or stop reason is too long")

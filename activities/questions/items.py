@@ -188,7 +188,7 @@ class Expansions:
             found, count = await data.rows(name, call.room)
         elif kind == "files":
             files = await data.files(name)
-            found = [file.described for file in files if not file.problem]
+            found = [file.name_with_tables for file in files if not file.problem]
             count = len(files)
             problem = unread_of(files)
         elif kind == "lines":

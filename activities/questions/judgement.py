@@ -22,7 +22,7 @@ from activities.prompts.agent_prompts import (
 )
 from activities.questions.known_texts import known_findings, outputs_behind
 from activities.questions.planning_prompts import role_means
-from activities.questions.question import Desk, Question, ask
+from activities.questions.question import Desk, Question, ask_model
 from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
@@ -108,10 +108,10 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
     role = next((role for role in loaded.team.roles if role.name == call.role), None)
     means = role_means(role, loaded.toolbox, catalogue)
 
-    async def within(tokens: int) -> str:
+    async def write_prompt(tokens: int) -> str:
         return refine_request(goal, subtask, call.role, call.error, means, cut(story, list_bytes(tokens)))
 
-    reply, draft = await ask(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, within)
+    reply, draft = await ask_model(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, write_prompt)
     # A worker agent's brief is a ground for its figures: what was made up here would be found there.
     known = Known([goal, subtask.description, call.error.message, story, means])
     description = cut(known.standing(draft.description), limits.DESCRIPTION_CHARS) if draft else ""
@@ -232,12 +232,12 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     reviewed = list(dict.fromkeys(finding.subtask_id for finding in call.findings))
     subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed or subtask.for_each]
 
-    async def within(tokens: int) -> str:
+    async def write_prompt(tokens: int) -> str:
         room, problems = list_bytes(tokens), call.problems
         write = partial(review_request, goal, subtasks, former=call.former, room=room, problems=problems)
         return await with_findings(desk.store, call.findings, write, tokens)
 
-    reply, draft = await ask(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, within)
+    reply, draft = await ask_model(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, write_prompt)
     if draft is None:
         return reply
 
@@ -360,7 +360,7 @@ async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
     write = partial(judge_request, call.question, await read_text(desk.store, call.goal_ref), call.description)
     text = partial(with_findings, desk.store, call.findings, write)
     system = SELECT_SYSTEM if call.question == "select" else CONFLICT_SYSTEM
-    reply, judged = await ask(desk, call, JudgeReply, system, JudgementDraft, text)
+    reply, judged = await ask_model(desk, call, JudgeReply, system, JudgementDraft, text)
     if judged is not None:
         chosen = judged.choice or 0
         reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None

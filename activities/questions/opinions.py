@@ -10,7 +10,7 @@ from activities.contracts.run_contracts import (
     SupervisorReply,
 )
 from activities.prompts.agent_prompts import tag
-from activities.questions.question import Desk, Question, ask
+from activities.questions.question import Desk, Question, ask_model
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.store_keys import named_key
@@ -83,10 +83,10 @@ async def _opinion(desk: Desk, call: OpinionInput) -> OpinionReply:
     answer = await _answer(desk.store, score.run_id)
     question = case.question
 
-    async def within(tokens: int) -> str:
+    async def write_prompt(tokens: int) -> str:
         return opinion_request(question, score.given, answer)
 
-    reply, draft = await ask(desk, call, OpinionReply, OPINION_SYSTEM, OpinionDraft, within)
+    reply, draft = await ask_model(desk, call, OpinionReply, OPINION_SYSTEM, OpinionDraft, write_prompt)
     if draft is None:
         return reply
     opinion = Opinion(model=call.model, right=draft.right, reason=draft.reason, usage=reply.usage)

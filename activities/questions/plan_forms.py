@@ -84,7 +84,7 @@ def _route_form(fields: PlanFields) -> type[Model]:
     names: Any = Literal[fields.roles]
     described = {}
     if fields.describes:
-        described["description"] = _said(str, "all of the goal, in your words")
+        described["description"] = _described_field(str, "all of the goal, in your words")
     if fields.short:
         return _form("RouteDraft", role=names, **described)
     beside: dict[str, Any] = {"secondary_role": names | None} if fields.several and len(fields.roles) > 1 else {}
@@ -96,15 +96,21 @@ def _short_subtask(fields: PlanFields) -> type[Model]:
     names: Any = Literal[fields.roles]
     more: dict[str, Any] = {}
     if fields.several:
-        more["depends_on"] = _said(list[str], "ids of the subtasks whose findings it needs, mostly none")
+        more["depends_on"] = _described_field(list[str], "ids of the subtasks whose findings it needs, mostly none")
     if fields.replaces:
-        more["replaces"] = _said(list[str], "ids of the failed subtasks that it replaces")
+        more["replaces"] = _described_field(list[str], "ids of the failed subtasks that it replaces")
     if fields.attachments:
         more["attachments"] = _optional(list[str], "names of the attachments that it must read")
     if fields.items:
         more["for_each"] = _optional(str, _SHORT_FOR_EACH.format(_kinds(fields)))
     what = "what to find out, of which things and period, from which table or document"
-    return _form("SubtaskDraft", id=_said(str, "t and a number"), role=names, description=_said(str, what), **more)
+    return _form(
+        "SubtaskDraft",
+        id=_described_field(str, "t and a number"),
+        role=names,
+        description=_described_field(str, what),
+        **more,
+    )
 
 
 def _subtask(fields: PlanFields) -> type[Model]:
@@ -113,7 +119,7 @@ def _subtask(fields: PlanFields) -> type[Model]:
     known: Any = Literal[fields.capabilities] if fields.capabilities else None
     more: dict[str, Any] = {}
     if fields.replaces:
-        more["replaces"] = _said(list[str], "The ids that this subtask replaces.")
+        more["replaces"] = _described_field(list[str], "The ids that this subtask replaces.")
     if fields.new_roles:
         more["new_role"] = _optional(str, "The name of one of new_roles, in place of role.")
     if known and fields.chooses:
@@ -136,7 +142,7 @@ def _subtask(fields: PlanFields) -> type[Model]:
         "SubtaskDraft",
         id=str,
         description=str,
-        reasoning=_said(str, "Why this role, in a few words."),
+        reasoning=_described_field(str, "Why this role, in a few words."),
         role=Literal[(*fields.roles, "auto")] if fields.chooses else names,
         depends_on=list[str],
         **more,
@@ -149,7 +155,7 @@ def _kinds(fields: PlanFields) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _said(kind: Any, words: str) -> Any:
+def _described_field(kind: Any, words: str) -> Any:
     """Returns a field of that kind with its description."""
     return Annotated[kind, Field(description=words)]
 

@@ -194,7 +194,7 @@ class Planner:
         """Returns the model whose schema is sent."""
         return reply_form(self.mode, self.fields)
 
-    def read(self, message: ModelMessage) -> tuple[StrategyName, Plan | None]:
+    def parse_reply(self, message: ModelMessage) -> tuple[StrategyName, Plan | None]:
         """Returns the strategy of the run, and its plan; None as plan if nothing more is needed.
 
         Raises ValueError with the reason for a reply that can't be used.
@@ -361,7 +361,7 @@ class Planner:
         """Returns the name of a role that reads documents and queries no tables; None without one."""
         toolbox = self.loaded.toolbox
         for role in self.roles:
-            reads = any(tool.evidence == "data" for tool in toolbox.named(role.tools))
+            reads = any(tool.evidence == "data" for tool in toolbox.tools_named(role.tools))
             if reads and role.name not in self.querying:
                 return role.name
         return None

@@ -25,7 +25,7 @@ from activities.questions.planning_prompts import (
     plan_change,
     planner_request,
 )
-from activities.questions.question import Desk, Question, goal_of_people, send
+from activities.questions.question import Desk, Question, goal_of_people, send_to_model
 from activities.reuse.begun_runs import LatestPlan, keep_plan
 from activities.reuse.earlier_runs import WORKS
 from activities.store.reading import first_of, list_bytes, read_plan, read_text
@@ -70,13 +70,13 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     """Returns a plan, or a better one after `call.problems`, or its problems."""
     planner = await _planner(desk, call)
     previous = await read_plan(desk.store, call.plan_ref) if call.plan_ref else None
-    reply, written = await _written(desk, planner, previous)
+    reply, written = await _write_plan(desk, planner, previous)
     if written is not None:
         written, reply.problems = planner.with_earlier(written)
     if written is None or reply.problems:
         return reply
     if call.own_plan is None and reply.strategy != "route":  # a person's plan is taken literally
-        written = _put_right(planner, reply, written, previous)
+        written = _repair_names(planner, reply, written, previous)
         if previous is not None and planner.short:
             written, repeats = without_repeats(previous.folded(), written, _states(call))
             reply.put_right += repeats
@@ -85,13 +85,13 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
                 return reply
     team = await desk.teams.card(call.team_ref)
     loaded, added = planner.loaded, written.new_roles
-    reply.problems = new_role_problems(loaded.team, added) or loaded.toolbox.joined(added)
+    reply.problems = new_role_problems(loaded.team, added) or loaded.toolbox.combination_problems(added)
     if added and not reply.problems:
         reply.team_ref = await desk.teams.extend(call.run.run_id, call.team_ref, added)
         reply.team = team = await desk.teams.card(reply.team_ref)
-    plan = None if reply.problems else _checked(planner, reply, written, previous, team)
+    plan = None if reply.problems else _check_plan(planner, reply, written, previous, team)
     if plan is not None:
-        await _accept(desk, reply, plan, planner)
+        await _store_plan(desk, reply, plan, planner)
     if reply.plan is None or reply.plan_ref is None:
         reply.team_ref = reply.team = None
         return reply
@@ -138,7 +138,7 @@ async def _data(desk: Desk, call: PlanInput) -> Data:
     return await RunData(desk.store, desk.teams, call.run, call.attachments).names()
 
 
-def _put_right(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | None) -> Plan:
+def _repair_names(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | None) -> Plan:
     """Returns the model's plan with names that exist, and with roles that can query its tables."""
     states = _states(planner.call)
     earlier = previous.folded().subtasks if previous else []
@@ -164,7 +164,7 @@ def _states(call: PlanInput) -> dict[str, str]:
     return {note.subtask_id: note.state for note in call.done}
 
 
-async def _written(
+async def _write_plan(
     desk: Desk,
     planner: Planner,
     previous: Plan | None,
@@ -193,7 +193,7 @@ async def _written(
     change = plan_change(call.comment) if call.comment else ""
     problems = repair("plan", call.problems) if call.problems else ""
 
-    async def within(tokens: int) -> str:
+    async def write_prompt(tokens: int) -> str:
         so_far = history(previous, call.done, list_bytes(tokens)) if previous else ""
         built_on = earlier_words(planner.works, list_bytes(tokens))
         # Another model has heard no comment.
@@ -216,12 +216,12 @@ async def _written(
         back = (call.head, "\n\n".join(filter(None, words)))
     # One step at a time asks with the same system text again and again.
     cache: CacheUse = "prefix" if steps else "none"
-    answered = await send(desk, call, planner.system(), planner.form(), within, back, cache)
+    answered = await send_to_model(desk, call, planner.system(), planner.form(), write_prompt, back, cache)
     reply = PlanReply(head=answered.head, usage=answered.usage, refusal=answered.message.refusal)
     plan = None
     if reply.refusal is None:
         try:
-            reply.strategy, plan = planner.read(answered.message)
+            reply.strategy, plan = planner.parse_reply(answered.message)
             reply.finished = plan is None
         except ValueError as error:
             reply.problems = [str(error)]
@@ -239,7 +239,7 @@ async def _beginning(desk: Desk, attachment: ArtifactRef, untrusted: str) -> str
     return f"{text[:_ATTACHMENT_CHARS]} [... {size} in all]"
 
 
-def _checked(
+def _check_plan(
     planner: Planner,
     reply: PlanReply,
     plan: Plan,
@@ -328,7 +328,7 @@ def _nesting_problems(subtasks: Sequence[Subtask], card: TeamCard) -> list[str]:
     return problems
 
 
-async def _accept(desk: Desk, reply: PlanReply, plan: Plan, planner: Planner) -> None:
+async def _store_plan(desk: Desk, reply: PlanReply, plan: Plan, planner: Planner) -> None:
     """Writes a checked plan into the reply and the store; or its problem, if it is too large."""
     call, goal = planner.call, planner.goal
     known_texts = [goal]
@@ -371,7 +371,7 @@ async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, g
         run=RunRef(run_id="asked"), goal_ref="", team_ref="", model=model, max_subtasks=limits.MAX_SUBTASKS
     )
     call.strategy, call.nesting_left, call.attempt = "route", 1, limits.PLAN_TRIES
-    planner = Planner(call, loaded, goal, await catalogue(loaded.toolbox.named(loaded.team.named_tools)))
+    planner = Planner(call, loaded, goal, await catalogue(loaded.toolbox.tools_named(loaded.team.named_tools)))
     if (fixed := planner.fixed_route()) is not None:
         return fixed, None
     request = ModelRequest(
@@ -381,7 +381,7 @@ async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, g
         max_tokens=limits.PLAN_MAX_TOKENS,
         output_schema=endpoint.output_schema(planner.form()),
     )
-    _, chosen = planner.read(await endpoint.complete(request, StreamProgress()))
+    _, chosen = planner.parse_reply(await endpoint.complete(request, StreamProgress()))
     assert chosen is not None  # a route is a plan
     return chosen, model
 

@@ -217,7 +217,7 @@ def _tool_lines(names: Iterable[str], toolbox: Toolbox) -> list[str]:
     return [
         f"- {tool.name}: {one_line(tool.description, limits.LINE_BYTES)}"
         + " (a person approves each call)" * (tool.approve == "always")
-        for tool in toolbox.named(names)
+        for tool in toolbox.tools_named(names)
     ]
 
 

@@ -63,14 +63,14 @@ class Question(Generic[C, R]):
     def activity(self, desk: Desk) -> Callable[[C], Awaitable[R]]:
         """Returns the activity that asks it."""
 
-        async def asked(call: C) -> R:
+        async def answer_call(call: C) -> R:
             return await self.answer(desk, call)
 
-        asked.__annotations__ = {"call": self.call, "return": self.reply}  # Temporal decodes payloads by them
-        return activity.defn(name=self.name)(asked)
+        answer_call.__annotations__ = {"call": self.call, "return": self.reply}  # Temporal decodes payloads by them
+        return activity.defn(name=self.name)(answer_call)
 
 
-async def send(
+async def send_to_model(
     desk: Desk,
     call: SupervisorCall,
     system: str,
@@ -93,11 +93,11 @@ async def send(
     return await desk.calls.follow_up(call, back[0], [user_message("\n\n".join([back[1], *said]))], CallOptions(cache))
 
 
-async def ask(
+async def ask_model(
     desk: Desk, call: SupervisorCall, reply: type[R], system: str, form: type[M], text: PromptWriter
 ) -> tuple[R, M | None]:
     """Asks for a `form` in a new conversation. Returns the reply so far, and the answer unless it has a `problem`."""
-    answered = await send(desk, call, system, form, text)
+    answered = await send_to_model(desk, call, system, form, text)
     begun = reply(head=answered.head, refusal=answered.message.refusal, usage=answered.usage)
     try:
         return begun, read_reply(form, answered.message)

@@ -22,7 +22,7 @@ from activities.prompts.agent_prompts import (
     repair,
     tag,
 )
-from activities.questions.question import Desk, Question, goal_of_people, read_json, send
+from activities.questions.question import Desk, Question, goal_of_people, read_json, send_to_model
 from activities.replies import answer_schema
 from activities.store.reading import (
     FindingExcerpt,
@@ -286,7 +286,7 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
     system = DIGEST_SYSTEM
     if not digest:
         system = SHORT_SYNTHESIS_SYSTEM if short else SYNTHESIS_SYSTEM
-    return await send(desk, call, system, form, within)
+    return await send_to_model(desk, call, system, form, within)
 
 
 async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, call: SynthesisInput) -> AnswerDraft:

@@ -66,7 +66,7 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
         pairs = zip(shown, stored, strict=True)
         answers.append({str(block.get("tool_use_id")): (block, raw) for block, raw in pairs})
 
-    provided = _provided(chain)
+    provided = _provided_answers(chain)
     uses: list[ToolUse] = []
     for entry, answered in zip(chain, [*answers[1:], {}], strict=True):
         uses += [_tool_use(call, answered) for call in entry.reply.tool_uses()]
@@ -96,7 +96,7 @@ def _tool_use(call: Json, answers: Mapping[str, _Answer]) -> ToolUse:
     )
 
 
-def _provided(chain: list[Entry]) -> dict[str, _Answer]:
+def _provided_answers(chain: list[Entry]) -> dict[str, _Answer]:
     """Returns the answers to calls of tools that the provider ran, by their ids.
 
     The text of a search's pages is encrypted and for the provider alone: of it only cited passages
@@ -199,7 +199,7 @@ class AgentStories:
         self._conversations = ConversationStore(store)
         self._seen: set[str] = set()
 
-    async def whole(self, events: list[TraceEvent]) -> list[TraceEvent]:
+    async def with_conversations(self, events: list[TraceEvent]) -> list[TraceEvent]:
         """Returns the events in order of time, with those of conversations and nested runs.
 
         These come before the event that ended them. One that can't be read stays named in it.
@@ -208,7 +208,7 @@ class AgentStories:
         told: dict[int, list[TraceEvent]] = {}
         for first in range(0, len(named), _STORIES_AT_ONCE):
             some = named[first : first + _STORIES_AT_ONCE]
-            stories = await asyncio.gather(*map(self._told, some))
+            stories = await asyncio.gather(*map(self._expanded, some))
             told.update(zip(map(id, some), stories, strict=True))
         story: list[TraceEvent] = []
         for event in events:
@@ -236,12 +236,12 @@ class AgentStories:
 
             self._seen.add(key)
             at = min(entry.at or until, until, key=datetime.fromisoformat)
-            for kind, data in [*await self._aside(entry), *_parts(number, entry, own_uses)]:
+            for kind, data in [*await self._other_queries(entry), *_parts(number, entry, own_uses)]:
                 event = TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data)
                 events.append(event)
         return events
 
-    async def _aside(self, entry: Entry) -> list[tuple[str, Json]]:
+    async def _other_queries(self, entry: Entry) -> list[tuple[str, Json]]:
         """Returns the events of other queries that were written before an entry, each once."""
         events: list[tuple[str, Json]] = []
         for other in entry.others:
@@ -262,7 +262,7 @@ class AgentStories:
             events.append(("other_query", data))
         return events
 
-    async def _told(self, event: TraceEvent) -> list[TraceEvent]:
+    async def _expanded(self, event: TraceEvent) -> list[TraceEvent]:
         """Returns the events of the conversation or nested run that ended with an event, and it."""
         try:
             head = event.data.get("head")
@@ -270,7 +270,7 @@ class AgentStories:
                 before = await self.of_conversation(str(head), event.subtask_id, event.at)
             else:
                 nested = stored_events(await self._store.get(str(event.data["trace_ref"])))
-                before = [below(event.subtask_id, item) for item in await self.whole(nested)]
+                before = [in_run_above(event.subtask_id, item) for item in await self.with_conversations(nested)]
         except ArtifactError:
             return [event]
         data = {**event.data}
@@ -284,7 +284,7 @@ def stored_events(data: bytes) -> list[TraceEvent]:
     return [TraceEvent.model_validate(item) for item in json.loads(data)]
 
 
-def below(path: str | None, event: TraceEvent) -> TraceEvent:
+def in_run_above(path: str | None, event: TraceEvent) -> TraceEvent:
     """Returns an event of a nested run as one of the run above, its subtask named by its path."""
     whole = "/".join(filter(None, [path, event.subtask_id]))
     return event.model_copy(update={"subtask_id": whole})

@@ -92,12 +92,12 @@ def as_sent(schema: Json) -> Json | None:
     them into descriptions.
     """
     try:
-        return _plain(schema, _targets(schema), (), count())
+        return _inlined(schema, _targets(schema), (), count())
     except (ValueError, RecursionError, Unresolvable):
         return None
 
 
-def _plain(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
+def _inlined(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
     """`inside` are the references being resolved: one that comes again has no end.
 
     Raises ValueError for the rest.
@@ -107,11 +107,11 @@ def _plain(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator[i
     if isinstance(reference := part.get("$ref"), str):
         if reference in inside or part.keys() & {*_BRANCHES, "type", "properties"}:
             raise ValueError
-        return _plain(target(reference), target, (*inside, reference), parts)
+        return _inlined(target(reference), target, (*inside, reference), parts)
     own = {name: value for name, value in part.items() if not name.startswith("$") and name != "definitions"}
 
     def inner(one: Any) -> Json:
-        return _plain(one, target, inside, parts)
+        return _inlined(one, target, inside, parts)
 
     rules, kind = own.keys() - _WORDS, own.get("type")
     if rules and rules <= {"enum", "const"}:

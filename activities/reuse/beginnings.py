@@ -10,7 +10,7 @@ from temporal_supervisor.supervision.contract.request import RunRequest, invalid
 from temporal_supervisor.supervision.reuse.earlier import EarlierWork
 
 
-async def begun_before(runs: EarlierRuns | None, setup: SetupInput) -> list[BegunRun]:
+async def find_beginnings(runs: EarlierRuns | None, setup: SetupInput) -> list[BegunRun]:
     """Returns the beginnings of the runs that a run builds on; a nested run builds on none.
 
     Raises SupervisionError `InvalidRequest` for one that it may not name.
@@ -45,7 +45,7 @@ def begun_run(
     )
 
 
-async def with_given(
+async def with_earlier_data(
     store: ArtifactStore,
     run_id: str,
     earlier: list[BegunRun],
@@ -58,13 +58,13 @@ async def with_given(
     attachments, files_ref = own
     if not earlier:
         return own
-    texts, files = await _given_to(store, run_id, earlier[0], with_files=not files_ref)
+    texts, files = await _copy_data(store, run_id, earlier[0], with_files=not files_ref)
     names = {item.name for item in attachments}
     more = [item for item in texts if item.name not in names]
     return [*attachments, *more], files_ref or files
 
 
-async def _given_to(
+async def _copy_data(
     store: ArtifactStore, run_id: str, earlier: BegunRun, *, with_files: bool
 ) -> tuple[list[ArtifactRef], str]:
     """Copies the attached texts of an earlier run into a run, and its files, if wanted.
@@ -91,7 +91,7 @@ async def _given_to(
         raise invalid_request(f"{words}: attach them again") from None
 
 
-async def seen_of(
+async def store_planner_words(
     store: ArtifactStore,
     runs: EarlierRuns | None,
     request: RunRequest,

@@ -149,7 +149,7 @@ class EarlierRuns:
             ended = await self._ended(begun)
         except (ArtifactMissing, ArtifactChanged):
             return None
-        return EarlierRun(begun, plan, team, ended or await self._asked(run_id), files)
+        return EarlierRun(begun, plan, team, ended or await self._query_result(run_id), files)
 
     async def _ended(self, begun: BegunRun) -> RunResult | None:
         """Returns the result of a run; None if it left none. A run may have had its id before."""
@@ -161,7 +161,7 @@ class EarlierRuns:
             return None
         return RunResult.model_validate_json(await self._store.get(published.result_ref))
 
-    async def _asked(self, run_id: str) -> RunResult:
+    async def _query_result(self, run_id: str) -> RunResult:
         """Returns the result so far of a run that has stored no end, with all of its subtasks."""
         handle = self._client.get_workflow_handle(run_id)
         reports, cursor = list[SubtaskReport](), 0
@@ -241,7 +241,7 @@ class EarlierRuns:
             findings=findings,
         )
 
-    async def copied(self, run_id: str, finding: Finding) -> Finding:
+    async def copy_finding(self, run_id: str, finding: Finding) -> Finding:
         """Returns a finding with all that it leads to, copied into a run.
 
         Raises ArtifactMissing if a part is gone.
@@ -257,23 +257,23 @@ class EarlierRuns:
         changes["artifacts"] = artifacts
         if finding.record_ref:
             record = FindingRecord.model_validate_json(await self._store.get(finding.record_ref))
-            changes["record_ref"] = await self._copied_record(run_id, record)
+            changes["record_ref"] = await self._copy_record(run_id, record)
         return finding.model_copy(update=changes)
 
-    async def _copied_record(self, run_id: str, record: FindingRecord) -> str:
+    async def _copy_record(self, run_id: str, record: FindingRecord) -> str:
         """Returns the reference of a copy of a record, whose own references lead into the run."""
         places = {item.output_ref for item in record.evidence}
         places |= {claim.ref for claim in record.checked}
         copies = {ref: await self._store.copy_output(run_id, ref) for ref in sorted(places - {""})}
-        evidence = [_moved(item, copies) for item in record.evidence]
-        checked = [_led(claim, copies) for claim in record.checked]
+        evidence = [_with_copied_output(item, copies) for item in record.evidence]
+        checked = [_with_copied_ref(claim, copies) for claim in record.checked]
         own = record.model_copy(update={"evidence": evidence, "checked": checked})
         return await self._store.put_output(run_id, own.model_dump_json())
 
 
-def _led(claim: CheckedClaim, copies: dict[str, str]) -> CheckedClaim:
+def _with_copied_ref(claim: CheckedClaim, copies: dict[str, str]) -> CheckedClaim:
     return claim.model_copy(update={"ref": copies.get(claim.ref, "")})
 
 
-def _moved(item: Evidence, copies: dict[str, str]) -> Evidence:
+def _with_copied_output(item: Evidence, copies: dict[str, str]) -> Evidence:
     return item.model_copy(update={"output_ref": copies.get(item.output_ref, "")})

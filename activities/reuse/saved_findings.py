@@ -86,12 +86,12 @@ class SavedFindings:
         files = await files_of(self.store, call.run.files_ref)
         parts = parts_of(begun, team, files)
         # In threads: of a thousand subtasks the hashes alone take a second.
-        found, taken, wanted = await asyncio.to_thread(_wanted, plan, parts, earlier)
+        found, taken, wanted = await asyncio.to_thread(_wanted_offers, plan, parts, earlier)
         offers = list[EarlierOffer]()
         for run, own in zip(earlier, wanted, strict=True):
             offers += await self.earlier.with_data(run, own)
         best = await asyncio.to_thread(chosen, plan, found, offers, parts)
-        saved = await self._copied(run_id, best, taken)
+        saved = await self._copy_findings(run_id, best, taken)
         reply.missing = _missing(plan, {finding.subtask_id for finding in saved})
         return await self._paged(run_id, reply, saved)
 
@@ -139,7 +139,7 @@ class SavedFindings:
                 found.append(run)
         return found
 
-    async def _copied(
+    async def _copy_findings(
         self,
         run_id: str,
         offers: dict[str, EarlierOffer],
@@ -148,13 +148,13 @@ class SavedFindings:
         """Returns the findings that could be copied; one of which a part is gone is done again."""
         copying = asyncio.Semaphore(limits.STORE_READS)
 
-        async def copied(subtask_id: str, offer: EarlierOffer) -> SavedFinding | None:
+        async def copy_offer(subtask_id: str, offer: EarlierOffer) -> SavedFinding | None:
             finding = offer.report.finding
             if finding is None:
                 return None
             try:
                 async with copying:
-                    own = await self.earlier.copied(run_id, finding)
+                    own = await self.earlier.copy_finding(run_id, finding)
             except ArtifactMissing:
                 return None
             owner = {"subtask_id": subtask_id}
@@ -169,7 +169,7 @@ class SavedFindings:
                 is_named=subtask_id in named,
             )
 
-        found = await asyncio.gather(*(copied(*each) for each in offers.items()))
+        found = await asyncio.gather(*(copy_offer(*each) for each in offers.items()))
         return [finding for finding in found if finding is not None]
 
     async def _paged(self, run_id: str, reply: SavedReply, saved: list[SavedFinding]) -> SavedReply:
@@ -180,7 +180,7 @@ class SavedFindings:
         return reply
 
 
-def _wanted(
+def _wanted_offers(
     plan: Plan, parts: RunParts, earlier: list[EarlierRun]
 ) -> tuple[dict[str, str], set[str], list[list[EarlierOffer]]]:
     """Returns a plan's recipes, its subtasks with a finding by name, each run's offers to it."""

@@ -49,7 +49,7 @@ class NoticeActivities:
                 if self._is_url:
                     await asyncio.to_thread(_post, self._words[0], line)
                 else:
-                    await _run(self._words, line)
+                    await _run_command(self._words, line)
         except TimeoutError:
             raise NotSent(f"SUPERVISOR_NOTIFY takes longer than {limits.NOTICE_TIME.total_seconds():g} s") from None
 
@@ -71,7 +71,7 @@ def line_of(notice: Notice, key: str) -> bytes:
     return json.dumps({"run_id": run_id, **notice.model_dump(exclude={"run"}), **said}).encode() + b"\n"
 
 
-async def _run(command: list[str], line: bytes) -> None:
+async def _run_command(command: list[str], line: bytes) -> None:
     """Runs the command with the line as its input, in an environment without the Worker's secrets."""
     environ = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_OWN_PREFIX)}
     process = await asyncio.create_subprocess_exec(

@@ -34,7 +34,7 @@ class Orphans:
         events = await _history(client, info.workflow_id or "", info.workflow_run_id or "")
         for base_run_id, fork in _resets(events):
             for child in _children_since(await _history(client, info.workflow_id or "", base_run_id), fork):
-                ended += await _terminated(client, child)
+                ended += await _terminate(client, child)
         if ended:
             activity.logger.info("%d workflows were terminated: %s", ended, _REASON)
         return ended
@@ -44,14 +44,14 @@ async def _history(client: Client, workflow_id: str, run_id: str) -> Sequence[Hi
     """Returns the events of an execution; none of one that the server has forgotten."""
     events = client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history_events()
     try:
-        return [event async for event in _kept(events)]
+        return [event async for event in _relevant_events(events)]
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return []
         raise
 
 
-async def _kept(events: AsyncIterator[HistoryEvent]) -> AsyncIterator[HistoryEvent]:
+async def _relevant_events(events: AsyncIterator[HistoryEvent]) -> AsyncIterator[HistoryEvent]:
     """Yields the events that say something of resets and children."""
     async for event in events:
         if event.HasField("workflow_task_failed_event_attributes") or event.HasField(
@@ -76,7 +76,7 @@ def _children_since(events: Sequence[HistoryEvent], fork: int) -> Iterator[Workf
             yield started.workflow_execution
 
 
-async def _terminated(client: Client, child: WorkflowExecution) -> bool:
+async def _terminate(client: Client, child: WorkflowExecution) -> bool:
     """Terminates a child, with all below it.
 
     Returns False if it has ended, or another one has its id now.

@@ -40,7 +40,7 @@ from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import already_done, finding_block, tag
 from activities.replies import answer_schema
-from activities.reuse.beginnings import begun_before, begun_run, seen_of, with_given
+from activities.reuse.beginnings import begun_run, find_beginnings, store_planner_words, with_earlier_data
 from activities.reuse.begun_runs import BegunRun, keep_begun
 from activities.reuse.earlier_runs import EarlierRuns
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
@@ -89,7 +89,7 @@ class DefaultModels:
     workers: list[str]
     chosen: bool = True
 
-    def at(self, endpoint: EndpointFacts) -> "DefaultModels":
+    def for_endpoint(self, endpoint: EndpointFacts) -> "DefaultModels":
         """Returns the models to use at an endpoint."""
         only = endpoint.only_name
         return self if self.chosen or only is None else DefaultModels([only], [only])
@@ -126,7 +126,7 @@ class RunActivities:
         store_id = setup.run.store_id or await self.store.begin(again=was_reset)
         parent = await self._grant_above(setup)
         known = parent.endpoint if parent else await self._known_endpoint()
-        defaults = self.defaults.at(known)
+        defaults = self.defaults.for_endpoint(known)
         workers = request.models.workers or defaults.workers
         supervisor = request.models.supervisor or defaults.supervisor
         schema = request.answer_schema
@@ -135,9 +135,9 @@ class RunActivities:
         # A nested supervisor's numbers are its root's: lowered there, and granted.
         lowered = [] if parent else facts.ceilings.check(request)
 
-        earlier = await begun_before(self.earlier, setup)
-        own = await self._attached(setup.run, request)
-        attachments, files_ref = await with_given(self.store, setup.run.run_id, earlier, own)
+        earlier = await find_beginnings(self.earlier, setup)
+        own = await self._copy_attachments(setup.run, request)
+        attachments, files_ref = await with_earlier_data(self.store, setup.run.run_id, earlier, own)
         run = setup.run.model_copy(update={"files_ref": setup.run.files_ref or files_ref})
         from_others = _has_data_from_others(request, parent, earlier)
 
@@ -158,7 +158,7 @@ class RunActivities:
         card = team_card(loaded, workers)
         models = _called_models(supervisor, card)
         facts.ceilings.check_models(models)
-        known = self._settled(known, models, parent)
+        known = self._fixed_endpoint(known, models, parent)
         grant = RunGrant(
             run_id=run.run_id,
             workflow_id=activity.info().workflow_id or "",
@@ -178,12 +178,12 @@ class RunActivities:
             warnings.append(unread)
 
         put = partial(self.store.put_output, run.run_id)
-        goal_ref = await put(await self._goal(setup, self._room(known, supervisor[0])))
+        goal_ref = await put(await self._goal(setup, self._finding_tokens(known, supervisor[0])))
         if parent is None:
             begun = begun_run(run, request, goal_ref, team_ref, attachments)
             words = {"extracts": facts.extracts, "data_from_others": from_others}
             await keep_begun(self.store, begun.model_copy(update=words))
-        earlier_ref, earlier_labels = await seen_of(
+        earlier_ref, earlier_labels = await store_planner_words(
             self.store,
             self.earlier,
             request,
@@ -200,7 +200,7 @@ class RunActivities:
             supervisor_models=supervisor,
             reviewed=not self._reviews_itself(known, supervisor[0], models),
             model_off=self._left_out(known, supervisor),
-            prompt_tokens=min(self._room(known, model) for model in supervisor),
+            prompt_tokens=min(self._finding_tokens(known, model) for model in supervisor),
             endpoint=known,
             answer_schema_ref=None if schema is None else await put(json.dumps(schema)),
             attachments=[*(setup.brief.attachments if setup.brief else []), *attachments],
@@ -244,13 +244,13 @@ class RunActivities:
         async with waiting():
             return await self.asked.facts()
 
-    def _settled(self, known: EndpointFacts, models: list[str], parent: RunGrant | None) -> EndpointFacts:
+    def _fixed_endpoint(self, known: EndpointFacts, models: list[str], parent: RunGrant | None) -> EndpointFacts:
         """Returns the run's facts about its endpoint: how each of its models is called from now on.
 
         A nested run calls those of the run above in the way in which that one does.
         """
         kept = parent.endpoint.models if parent else {}
-        settled = {model: kept.get(model) or self.endpoint.settled(model, known) for model in models}
+        settled = {model: kept.get(model) or self.endpoint.traits_for_run(model, known) for model in models}
         return known.model_copy(update={"models": settled})
 
     def _reviews_itself(self, known: EndpointFacts, supervisor: str, models: list[str]) -> bool:
@@ -275,7 +275,7 @@ class RunActivities:
     def _has_price(self, model: str) -> bool:
         return self.endpoint.price(model, ModelUsage()) is not None
 
-    def _room(self, known: EndpointFacts, model: str) -> int:
+    def _finding_tokens(self, known: EndpointFacts, model: str) -> int:
         """Returns the tokens that one prompt of a model has for findings."""
         return self.endpoint.window(model, known.traits(model)).prompt_tokens
 
@@ -300,7 +300,7 @@ class RunActivities:
             parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
-    async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[ArtifactRef], str]:
+    async def _copy_attachments(self, run: RunRef, request: RunRequest) -> tuple[list[ArtifactRef], str]:
         """Returns the attached texts, and a reference to the manifest of the attached data.
 
         A table that is a text is both. Everything is copied into the run, so that uploads may be
@@ -314,7 +314,7 @@ class RunActivities:
                 if attachment.media_type == MANIFEST_TYPE:
                     manifests.append(await read_manifest(self.store, attachment.ref or ""))
                     continue
-                ref = await self._copied(run.run_id, attachment)
+                ref = await self._copy_attachment(run.run_id, attachment)
                 data = await self.store.get(ref)
             except (ArtifactMissing, ValueError):
                 missing = f"the Worker's store, {self.store.url}, has nothing at '{attachment.ref}'"
@@ -339,11 +339,11 @@ class RunActivities:
         except FilesRefused as refused:
             raise invalid_request(f"the attachments hold {refused}") from None
 
-    async def _copied(self, run_id: str, attachment: Attachment) -> str:
+    async def _copy_attachment(self, run_id: str, attachment: Attachment) -> str:
         """Returns the reference to a run's own copy of an attachment."""
         if attachment.text is not None:
             return await self.store.put_output(run_id, attachment.text)
-        return await self.store.adopt(run_id, attachment.ref or "")
+        return await self.store.copy_upload(run_id, attachment.ref or "")
 
     @activity.defn
     async def child_consumed(self, child: ChildRef) -> Consumed:
@@ -402,7 +402,7 @@ class RunActivities:
             return Published(result_ref=await put(publication.result.model_dump_json()))
         plan = await read_plan(self.store, publication.plan_ref) if publication.plan_ref else Plan()
         result = await self._with_answer(publication)
-        result = await self._whole(result, publication.pages, plan)
+        result = await self._whole_result(result, publication.pages, plan)
         events = ",\n".join(event.model_dump_json() for event in trace)
         refs = Published(
             result_ref=await put(result.model_dump_json(indent=1)),
@@ -422,7 +422,7 @@ class RunActivities:
         if publication.team is not None:
             sample = sample_of(result, plan, publication.planned, publication.estimate)
             await self._keep_sample(publication.team, run.run_id, sample)
-        steps.run_ended(run, publication.facts, result, workflow_id, ended_at)
+        steps.record_run_end(run, publication.facts, result, workflow_id, ended_at)
         return refs
 
     async def _with_answer(self, publication: PublishInput) -> RunResult:
@@ -478,9 +478,9 @@ class RunActivities:
     @activity.defn
     async def keep_words(self, said: WordsInput) -> list[Finding]:
         """Stores texts of people, and returns each as a finding."""
-        return [await self._kept(said.run.run_id, words) for words in said.words]
+        return [await self._store_words(said.run.run_id, words) for words in said.words]
 
-    async def _kept(self, run_id: str, words: PersonWords) -> Finding:
+    async def _store_words(self, run_id: str, words: PersonWords) -> Finding:
         put = partial(self.store.put_output, run_id)
         record = FindingRecord(summary=words.text, sources=[words.source])
         return Finding(
@@ -490,7 +490,7 @@ class RunActivities:
             record_ref=await put(record.model_dump_json()),
         )
 
-    async def _whole(self, result: RunResult, pages: list[str], plan: Plan) -> RunResult:
+    async def _whole_result(self, result: RunResult, pages: list[str], plan: Plan) -> RunResult:
         """Returns the result with its subtasks of all pages, and the artifacts of their findings.
 
         Their descriptions are whole, as planned.

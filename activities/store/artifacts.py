@@ -146,7 +146,7 @@ class ArtifactStore:
         if wanted is None:
             raise ArtifactUnavailable(f"artifact store {self.url} has no id, though the run used one. {self._fix}")
         self._wanted_id.set(wanted)
-        await self._see_again(now=True)
+        await self._check_identity(now=True)
         return wanted
 
     async def require(self, store_id: str) -> None:
@@ -155,9 +155,9 @@ class ArtifactStore:
         Raises ArtifactUnavailable if it has another id.
         """
         self._wanted_id.set(store_id)
-        await self._see_again()
+        await self._check_identity()
 
-    async def _see_again(self, *, now: bool = False) -> None:
+    async def _check_identity(self, *, now: bool = False) -> None:
         """Raises ArtifactUnavailable unless the store has the id that the run at work knows.
 
         The id of a local store is read each time (0.1 ms), of a remote one after STORE_ID_AGE, or
@@ -187,7 +187,7 @@ class ArtifactStore:
 
         Raises SupervisionError, ValueError for a bad key.
         """
-        await self._see_again()
+        await self._check_identity()
         await self._write(key, data, "overwrite")
 
     async def create(self, key: str, data: bytes) -> bool:
@@ -195,7 +195,7 @@ class ArtifactStore:
 
         Returns True if it was written; raises as `put` does.
         """
-        await self._see_again()
+        await self._check_identity()
         return await self._write(key, data, "create")
 
     async def get(self, key: str) -> bytes:
@@ -212,11 +212,11 @@ class ArtifactStore:
         if data is None and self._wanted_id.get() is not None:
             # It was looked for while the store was away, perhaps: once that is back, it may be
             # there.
-            await self._see_again(now=True)
+            await self._check_identity(now=True)
             data = await self._lookup(key)
         if data is None:
             return None
-        data, digest = self._opened(key, data), store_keys.digest_of(key)
+        data, digest = self._decrypted(key, data), store_keys.digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:
             raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: it was changed")
         return data
@@ -225,14 +225,14 @@ class ArtifactStore:
         """Returns an object as it is stored, None if there is none at this moment."""
         with self._reported(f"read '{key}'"):
             try:
-                found = await self._done("get", key)
+                found = await self._execute("get", key)
                 return bytes(found.bytes() if self._root else await found.bytes_async())
             except FileNotFoundError as error:
                 if _NO_BUCKET.search(str(error)):
                     raise
         return None
 
-    async def parsed(self, key: str, parse: Callable[[bytes], T]) -> T | None:
+    async def find_parsed(self, key: str, parse: Callable[[bytes], T]) -> T | None:
         """Returns the parsed form of an object that is written once, if there is one.
 
         Do not change it.
@@ -241,11 +241,11 @@ class ArtifactStore:
             value: T = kept[0]
             return value
         data = await self.find(key)
-        return None if data is None else self.keep(key, data, parse)
+        return None if data is None else self.cache_parsed(key, data, parse)
 
     async def read(self, key: str, parse: Callable[[bytes], T]) -> T:
         """Returns the content of an object. Raises ArtifactMissing if there is none."""
-        if (value := await self.parsed(key, parse)) is None:
+        if (value := await self.find_parsed(key, parse)) is None:
             raise self._missing(key)
         return value
 
@@ -258,7 +258,7 @@ class ArtifactStore:
         """
         reading, wanted = asyncio.Semaphore(limits.STORE_READS), list(dict.fromkeys(keys))
 
-        async def read(key: str) -> list[tuple[str, T]]:
+        async def read_one(key: str) -> list[tuple[str, T]]:
             async with reading:
                 try:
                     return [(key, await self.read(key, parse))]
@@ -268,9 +268,9 @@ class ArtifactStore:
                     problems.append(str(error))
                     return []
 
-        return dict(chain.from_iterable(await asyncio.gather(*map(read, wanted))))
+        return dict(chain.from_iterable(await asyncio.gather(*map(read_one, wanted))))
 
-    def keep(self, key: str, data: bytes, parse: Callable[[bytes], T]) -> T:
+    def cache_parsed(self, key: str, data: bytes, parse: Callable[[bytes], T]) -> T:
         """Returns the parsed form of an object, kept in this process. Raises ArtifactChanged."""
         try:
             value = parse(data)
@@ -304,7 +304,7 @@ class ArtifactStore:
         await self.put(key, data)
         return key
 
-    async def adopt(self, run_id: str, upload: str) -> str:
+    async def copy_upload(self, run_id: str, upload: str) -> str:
         """Copies an upload into a run.
 
         Returns its key there. Raises ArtifactMissing if there is no such upload.
@@ -312,7 +312,7 @@ class ArtifactStore:
         key = store_keys.output_key(run_id, store_keys.digest_of(upload) or "")
         if not store_keys.is_upload(upload):
             raise self._missing(upload)
-        return await self._copied(upload, key)
+        return await self._copy(upload, key)
 
     async def copy_output(self, run_id: str, ref: str) -> str:
         """Copies content of another run into a run.
@@ -322,15 +322,15 @@ class ArtifactStore:
         digest = store_keys.digest_of(ref)
         if digest is None:
             raise self._missing(ref)
-        return await self._copied(ref, store_keys.output_key(run_id, digest))
+        return await self._copy(ref, store_keys.output_key(run_id, digest))
 
-    async def _copied(self, source: str, key: str) -> str:
-        await self._see_again()
+    async def _copy(self, source: str, key: str) -> str:
+        await self._check_identity()
         with self._reported(f"copy '{source}'"):
             try:
-                await self._done("copy", source, key)
+                await self._execute("copy", source, key)
             except FileNotFoundError:
-                await self._see_again(now=True)
+                await self._check_identity(now=True)
                 raise self._missing(source) from None
         return key
 
@@ -361,7 +361,7 @@ class ArtifactStore:
     async def delete(self, key: str) -> None:
         """Deletes an object, if there is one of that key."""
         with self._reported(f"delete '{key}'"), contextlib.suppress(FileNotFoundError):
-            await self._done("delete", key)
+            await self._execute("delete", key)
 
     async def delete_run(self, run_prefix: str) -> int:
         """Deletes all objects below a `store_keys.run_prefix`.
@@ -386,11 +386,11 @@ class ArtifactStore:
         if self._seal and key != store_keys.STORE_ID:
             data = self._seal.seal(data, store_keys.digest_of(key) or key)
         with self._reported(f"write '{key}'"), contextlib.suppress(AlreadyExistsError):
-            await self._done("put", key, data, mode=mode, use_multipart=False)
+            await self._execute("put", key, data, mode=mode, use_multipart=False)
             return True
         return False
 
-    async def _done(self, name: str, key: str, *arguments: Any, **options: Any) -> Any:
+    async def _execute(self, name: str, key: str, *arguments: Any, **options: Any) -> Any:
         """Returns the result of an operation of the backend on an object."""
         if not store_keys.is_key(key):
             raise ValueError(f"'{key}' is not a key of the artifact store")
@@ -398,7 +398,7 @@ class ArtifactStore:
             return getattr(obstore, name)(self._backend, key, *arguments, **options)
         return await getattr(obstore, f"{name}_async")(self._backend, key, *arguments, **options)
 
-    def _opened(self, key: str, data: bytes) -> bytes:
+    def _decrypted(self, key: str, data: bytes) -> bytes:
         if key == store_keys.STORE_ID:
             return data
         if self._seal is None:
@@ -418,7 +418,7 @@ class ArtifactStore:
             async for batch in obstore.list(self._backend, prefix or None, chunk_size=1000):
                 for meta in batch:
                     yield meta
-        await self._see_again(now=True)  # a store that is away has no objects either
+        await self._check_identity(now=True)  # a store that is away has no objects either
 
     def _missing(self, key: str) -> ArtifactMissing:
         return ArtifactMissing(f"artifact store {self.url} has no object '{key}': it was never stored there, or pruned")

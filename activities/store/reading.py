@@ -59,11 +59,11 @@ async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
     """Returns the stored texts at `refs`, read side by side. Raises ArtifactError."""
     reading = asyncio.Semaphore(limits.STORE_READS)
 
-    async def read(ref: str) -> str:
+    async def read_one(ref: str) -> str:
         async with reading:
             return await read_text(store, ref)
 
-    return list(await asyncio.gather(*map(read, refs)))
+    return list(await asyncio.gather(*map(read_one, refs)))
 
 
 async def read_findings(
@@ -75,8 +75,8 @@ async def read_findings(
 
     Those of the least weight are cut to their summaries.
     """
-    whole = _with_lists_of(await _whole(store, refs), list_bytes(tokens))
-    return _fitted(whole, refs, tokens * limits.CHARS_PER_TOKEN)
+    whole = _with_short_lists(await _excerpts(store, refs), list_bytes(tokens))
+    return _fit_texts(whole, refs, tokens * limits.CHARS_PER_TOKEN)
 
 
 def list_bytes(tokens: int) -> int:
@@ -95,14 +95,14 @@ async def with_findings(
 
     Their texts have the part of `tokens` that the rest of the prompt leaves, and at least half.
     """
-    whole = _with_lists_of(await _whole(store, refs), list_bytes(tokens))
+    whole = _with_short_lists(await _excerpts(store, refs), list_bytes(tokens))
     room = tokens * limits.CHARS_PER_TOKEN
     without_texts = write([replace(finding, text="", summarised=True) for finding in whole])
     left = room - size(without_texts)
-    return write(_fitted(whole, refs, max(left, room / 2)))
+    return write(_fit_texts(whole, refs, max(left, room / 2)))
 
 
-async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[FindingExcerpt]:
+async def _excerpts(store: ArtifactStore, refs: list[DependencyRef]) -> list[FindingExcerpt]:
     records = await read_records(store, refs)
     texts = await read_texts(store, [ref.text_ref for ref in refs])
     return [
@@ -127,7 +127,7 @@ async def read_records(store: ArtifactStore, refs: list[DependencyRef]) -> dict[
     return await store.read_all(record_refs, FindingRecord.model_validate_json)
 
 
-def _with_lists_of(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:
+def _with_short_lists(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:
     """Returns the findings with their first sources and checked claims, of `room` bytes in all."""
     share = room // max(1, len(whole))
     overhead = " " * _LINE_OVERHEAD
@@ -148,7 +148,7 @@ def first_of(parts: list[str], room: int) -> list[str]:
     return [part for part, end in zip(parts, accumulate(map(size, parts)), strict=True) if end <= room]
 
 
-def _fitted(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float) -> list[FindingExcerpt]:
+def _fit_texts(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float) -> list[FindingExcerpt]:
     """Returns the findings with texts of at most `room` bytes together."""
     sizes = [size(finding.text) for finding in whole]
     summary_sizes = [size(finding.record.summary) for finding in whole]

@@ -55,7 +55,7 @@ async def keep_sample(store: ArtifactStore, team: str, run_id: str, ended_at: da
 
 async def newest_samples(store: ArtifactStore, team: str) -> list[RunSample]:
     """Returns the samples of a team, the newest last."""
-    return await _read(store, (await store.list_keys(stats_prefix(team)))[-_KEPT:], RunSample)
+    return await _read_objects(store, (await store.list_keys(stats_prefix(team)))[-_KEPT:], RunSample)
 
 
 async def keep_run_spend(store: ArtifactStore, spent: RunSpend) -> None:
@@ -69,11 +69,11 @@ async def run_spends(store: ArtifactStore, days: int, today: date) -> list[RunSp
     found: dict[str, RunSpend] = {}
     for back in reversed(range(days)):
         keys = await store.list_keys(spend_prefix(today - back * _DAY, "runs"))
-        found |= {spent.run_id: spent for spent in await _read(store, keys, RunSpend)}
+        found |= {spent.run_id: spent for spent in await _read_objects(store, keys, RunSpend)}
     return [*found.values()]
 
 
-async def _read(store: ArtifactStore, keys: Iterable[str], kind: type[M]) -> list[M]:
+async def _read_objects(store: ArtifactStore, keys: Iterable[str], kind: type[M]) -> list[M]:
     """Returns objects, without those of another version, or just deleted."""
     found = []
     for data in await asyncio.gather(*map(store.find, keys)):
@@ -168,7 +168,7 @@ class DailySpend:
     async def _read_others(self) -> None:
         day, own_key = self._day, self._key
         keys = set(await self._store.list_keys(spend_prefix(day, "workers"))) - {own_key}
-        others = sum(spent.usd for spent in await _read(self._store, keys, _Spent))
+        others = sum(spent.usd for spent in await _read_objects(self._store, keys, _Spent))
         if day == self._day:
             self._others, self._summed_at = others, time.monotonic()
 

@@ -62,14 +62,14 @@ class OwnTools(ToolSource):
         content = await asyncio.to_thread(self._file.read_bytes)
         self._version = hashlib.sha256(content).hexdigest()
         words: dict[str, Any] = {"own": True, "catalogue": None, "version": self._code}
-        return [replace(each, run=partial(self._run, each.name), **words) for each in tools]
+        return [replace(each, run=partial(self._run_in_thread, each.name), **words) for each in tools]
 
     async def _code(self) -> str:
         """Returns the hash of the file with the tools."""
         return self._version
 
-    async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
-        if self._may_block and not await self._answers():
+    async def _run_in_thread(self, name: str, arguments: Any, context: ToolContext) -> Any:
+        if self._may_block and not await self._is_thread_free():
             log.error("a call blocks the tools of %s: the file is imported again in another thread", self._file)
             await self.open()
         running = asyncio.run_coroutine_threadsafe(_outcome(self._tools[name], arguments, context), self._loop)
@@ -82,7 +82,7 @@ class OwnTools(ToolSource):
             raise error
         return output
 
-    async def _answers(self) -> bool:
+    async def _is_thread_free(self) -> bool:
         """True if the thread is free, or another call has just replaced it."""
         loop = self._loop
         asked = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop)

@@ -119,7 +119,7 @@ class StoredTeams:
                 await asyncio.wait_for(files.reports(), limits.FILES_TIMEOUT.total_seconds() / 2)
             except TimeoutError:
                 log.warning("the files of run %s take long to read: its plan does without them", run_id)
-        used = loaded.toolbox.named(loaded.team.named_tools)
+        used = loaded.toolbox.tools_named(loaded.team.named_tools)
         within = {role.team for role in loaded.team.roles if role.team}
         stored = StoredTeam(
             team=loaded.team,
@@ -132,22 +132,24 @@ class StoredTeams:
             teams={name: await teams.state(name) for name in sorted(within)},
             state=await teams.state_of(loaded),
         )
-        return await self._put(run_id, stored), loaded
+        return await self._store_team(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
         """Stores the team at `ref` with a plan's new roles, which have no `new_role_problems`.
 
         Returns a reference.
         """
-        stored = await self._stored(ref)
-        return await self._put(run_id, stored.model_copy(update={"team": with_new_roles(stored.team, new_roles)}))
+        stored = await self._read_stored(ref)
+        return await self._store_team(
+            run_id, stored.model_copy(update={"team": with_new_roles(stored.team, new_roles)})
+        )
 
     async def load(self, ref: str) -> LoadedTeam:
         """Returns the team of a run with its tools.
 
         Raises `TeamUnavailable` if this Worker lacks a part.
         """
-        stored = await self._stored(ref)
+        stored = await self._read_stored(ref)
         try:
             toolbox = await self._files.toolbox(stored.sources, stored.pinned)
         except TeamError as error:
@@ -158,16 +160,16 @@ class StoredTeams:
 
     async def catalogue(self, ref: str) -> str:
         """Returns the catalogue of the data that the team at `ref` had when the run began."""
-        return (await self._stored(ref)).catalogue
+        return (await self._read_stored(ref)).catalogue
 
     async def card(self, ref: str) -> TeamCard:
         """Returns the card of the team at `ref`."""
-        return team_card(await self.load(ref), (await self._stored(ref)).worker_models)
+        return team_card(await self.load(ref), (await self._read_stored(ref)).worker_models)
 
-    async def _put(self, run_id: str, stored: StoredTeam) -> str:
+    async def _store_team(self, run_id: str, stored: StoredTeam) -> str:
         return await self._store.put_hashed(partial(named_key, "team", run_id), stored.model_dump_json().encode())
 
-    async def _stored(self, ref: str) -> StoredTeam:
+    async def _read_stored(self, ref: str) -> StoredTeam:
         return await read_team(self._store, ref)
 
 

@@ -123,7 +123,7 @@ class TeamFiles:
         current = fingerprint([file for file in read if file.is_file()])
         reading = self._readings.get(name)
         if reading is None or reading[0] != current:
-            team = asyncio.create_task(self._read(name, folder))
+            team = asyncio.create_task(self._load_folder(name, folder))
             # It may be awaited no more.
             team.add_done_callback(lambda team: team.cancelled() or team.exception())
             reading = self._readings[name] = current, team
@@ -141,7 +141,7 @@ class TeamFiles:
                 del self._readings[name]
             raise
 
-    async def _read(self, name: str, folder: Path) -> LoadedTeam:
+    async def _load_folder(self, name: str, folder: Path) -> LoadedTeam:
         team = await asyncio.to_thread(self.definition, name)
         code = folder / "tools.py"
         others: list[tuple[str, ToolSource]] = [(str(code), OwnTools(code))] if code.is_file() else []
@@ -150,7 +150,7 @@ class TeamFiles:
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             # Else one that seems unknown may be of the broken file.
             problems += _unknown_tools(team, toolbox)
-            problems += toolbox.joined(team.roles)
+            problems += toolbox.combination_problems(team.roles)
         if problems:
             raise _broken(folder, problems)
         return LoadedTeam(team, toolbox, dict.fromkeys(toolbox.names(), name))
@@ -162,43 +162,43 @@ class TeamFiles:
         paths and addresses never come from a request.
         """
         if team.tools or team.mcp_servers:
-            raise _refused("team: an inline team has no tools or mcp_servers, its roles name tools such as team/tool")
+            raise _refusal("team: an inline team has no tools or mcp_servers, its roles name tools such as team/tool")
         self._require_teams(team)
         sources: dict[str, str] = {}
 
-        async def pick(names: list[str], where: str) -> list[str]:
+        async def resolve_tools(names: list[str], where: str) -> list[str]:
             tools = []
             for name in names:
                 source, tool = name.split("/", 1) if "/" in name else (GENERAL, name)
                 await self._require_tool(source, tool, where)
                 source = self.folder(source).name
                 if sources.setdefault(tool, source) != source:
-                    raise _refused(f"{where}: two different tools are named '{tool}'")
+                    raise _refusal(f"{where}: two different tools are named '{tool}'")
                 tools.append(tool)
             return tools
 
         fields = team.model_dump()
         for role in fields["roles"]:
-            role["tools"] = await pick(role["tools"], f"team.roles.{role['name']}.tools")
-        fields["toolbox"] = await pick(team.toolbox, "team.toolbox")
+            role["tools"] = await resolve_tools(role["tools"], f"team.roles.{role['name']}.tools")
+        fields["toolbox"] = await resolve_tools(team.toolbox, "team.toolbox")
         try:  # again, because `general/tool` and `tool` are one tool that roles would share
             checked = Team.model_validate(fields)
         except ValidationError as error:
-            raise _refused(f"team: {complaints(error)}") from error
+            raise _refusal(f"team: {complaints(error)}") from error
         toolbox = await self.toolbox(sources, {})
-        if problems := toolbox.joined(checked.roles):
-            raise _refused("; ".join(f"team.{problem}" for problem in problems))
+        if problems := toolbox.combination_problems(checked.roles):
+            raise _refusal("; ".join(f"team.{problem}" for problem in problems))
         return LoadedTeam(checked, toolbox, sources)
 
     async def _require_tool(self, team: str, tool: str, where: str) -> None:
         try:
             toolbox = (await self.load(team)).toolbox
         except TeamError as error:
-            raise _refused(f"{where}: {error.message}") from None
-        offered = [each.name for each in toolbox.named(toolbox.names()) if each.inline]
+            raise _refusal(f"{where}: {error.message}") from None
+        offered = [each.name for each in toolbox.tools_named(toolbox.names()) if each.inline]
         if tool not in offered:
             has = ", ".join(offered) or "none"
-            raise _refused(
+            raise _refusal(
                 f"{where}: team '{team}' offers no tool {quoted(tool)}{did_you_mean(tool, offered)}; it has: {has}"
             )
 
@@ -209,8 +209,8 @@ class TeamFiles:
         """
         teams = {name: (await self.load(name)).toolbox for name in dict.fromkeys(sources.values())}
         if lacking := [f"{team}/{name}" for name, team in sources.items() if teams[team].get(name) is None]:
-            raise _refused(f"the run was started with tools that no team here has: {', '.join(lacking)}")
-        tools = [tool for name, team in sources.items() for tool in teams[team].named([name])]
+            raise _refusal(f"the run was started with tools that no team here has: {', '.join(lacking)}")
+        tools = [tool for name, team in sources.items() for tool in teams[team].tools_named([name])]
         return Toolbox(tool.as_pinned(pinned.get(tool.name)) for tool in tools)
 
     def folder(self, name: str) -> Path:
@@ -245,7 +245,7 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
     for role in loaded.team.roles:
         models = role.model or default_models
         shared = role.model_dump(include=set(RoleBase.model_fields))
-        cards = [ToolCard.model_validate(tool, from_attributes=True) for tool in loaded.toolbox.named(role.tools)]
+        cards = [ToolCard.model_validate(tool, from_attributes=True) for tool in loaded.toolbox.tools_named(role.tools)]
         roles.append(RoleCard(**shared, tools=cards, model=models[0], fallback_models=models[1:]))
     team = loaded.team
     return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
@@ -284,5 +284,5 @@ def _unknown_tools(team: Team, toolbox: Toolbox) -> list[str]:
     ][: limits.FIELD_COMPLAINTS]
 
 
-def _refused(problem: str) -> TeamError:
+def _refusal(problem: str) -> TeamError:
     return TeamError(ErrorKind.INVALID_REQUEST, problem)

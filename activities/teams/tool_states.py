@@ -128,7 +128,7 @@ class ServedTeams:
     async def _own_state(self, loaded: LoadedTeam) -> ToolState:
         """Returns the state of a team alone, without the teams within it."""
         team = loaded.team
-        named = loaded.toolbox.named(team.named_tools)
+        named = loaded.toolbox.tools_named(team.named_tools)
         tools = {tool.name: await tool_state(tool) for tool in named}
         has_people = any(role.person or role.ask for role in team.roles)
         is_known = len(tools) == len(team.named_tools) and not has_people

@@ -91,7 +91,7 @@ class Toolbox:
         """Returns all names, sorted."""
         return sorted(self._tools)
 
-    def named(self, names: Iterable[str]) -> list[Tool[Any]]:
+    def tools_named(self, names: Iterable[str]) -> list[Tool[Any]]:
         """Returns the tools of those names that there are, each once."""
         return [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
 
@@ -105,7 +105,7 @@ class Toolbox:
 
     def queries(self, role: Role) -> list[str]:
         """Returns the names of the role's tools that query tables."""
-        tools = self.named(role.tools)
+        tools = self.tools_named(role.tools)
         return [tool.name for tool in tools if tool.arguments is QueryData]
 
     def with_data_of_others(self) -> "Toolbox":
@@ -126,28 +126,31 @@ class Toolbox:
         """
         return [
             tool.provided or {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
-            for tool in self.named(names)
+            for tool in self.tools_named(names)
             if attachments or tool.arguments is not PLAIN["attachment"].arguments
         ]
 
     def withheld(self, role: Role, brief: Labels, read: Labels) -> list[str]:
         """Returns the role's tools of the provider that a conversation with these labels may not have."""
-        tools = [tool for tool in self.named(role.tools) if tool.provided]
+        tools = [tool for tool in self.tools_named(role.tools) if tool.provided]
         return [tool.name for tool in tools if not policy.is_offered(tool, brief, read, tool.provided)]
 
     def labels_of(self, role: Role, calls: Iterable[dict[str, Any]], place: str = "") -> Labels:
         """Returns the labels of what these calls of a role showed."""
         used = [
-            (call, tool) for call in calls for tool in self.named([str(call.get("name"))]) if tool.name in role.tools
+            (call, tool)
+            for call in calls
+            for tool in self.tools_named([str(call.get("name"))])
+            if tool.name in role.tools
         ]
         shown = [policy.labels_of(tool, f"{tool.name} {preview(call.get('input'))}", place) for call, tool in used]
         return reduce(or_, shown, Labels())
 
-    def joined(self, roles: Iterable[Role | NewRole]) -> list[str]:
+    def combination_problems(self, roles: Iterable[Role | NewRole]) -> list[str]:
         """Returns the problems of roles whose tools no role may have together."""
         problems = []
         for role in roles:
-            why = policy.joined({tool.name: tool for tool in self.named(role.tools)})
+            why = policy.joined({tool.name: tool for tool in self.tools_named(role.tools)})
             if why:
                 problems.append(f"roles.{role.name}.tools: {why}")
         return problems
@@ -172,7 +175,7 @@ class Toolbox:
             parsed = arguments if tool.own or tool.pinned else read(tool.arguments, arguments)
         except ValidationError as error:
             return _error(f"Wrong arguments: {complaints(error)}")
-        task = asyncio.create_task(_guarded(tool, parsed, replace(context, pinned=tool.pinned)))
+        task = asyncio.create_task(_run_guarded(tool, parsed, replace(context, pinned=tool.pinned)))
         timeout = call_time(tool.timeout_seconds).total_seconds()
         try:
             await asyncio.wait({task}, timeout=timeout)
@@ -197,10 +200,10 @@ def complaints(error: ValidationError) -> str:
     return describe_errors(error).removeprefix("request: ")
 
 
-async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> ToolRun:
+async def _run_guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> ToolRun:
     """Runs the tool. Catches SystemExit, too, inside the task: it would end the process."""
     try:
-        return _checked(await tool.run(arguments, context))
+        return _as_tool_run(await tool.run(arguments, context))
     except (asyncio.CancelledError, GeneratorExit, ArtifactUnavailable, NotStarted):  # the last two say nothing of it
         raise
     except ToolMisuse as misuse:
@@ -213,7 +216,7 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
         return _error(one_line(clean(what), limits.SENTENCE_BYTES))
 
 
-def _checked(output: object) -> ToolRun:
+def _as_tool_run(output: object) -> ToolRun:
     if not isinstance(output, ToolOutput):
         output = ToolOutput(_as_text(output))
     sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.FINDING_SOURCES]]
@@ -311,7 +314,7 @@ async def open_toolbox(
     """
     opened, tools, problems = list[ToolSource](), list[Tool[Any]](), list[str]()
 
-    async def add(where: str, source: ToolSource) -> None:
+    async def open_source(where: str, source: ToolSource) -> None:
         try:
             tools.extend(await source.open())
             opened.append(source)
@@ -319,7 +322,7 @@ async def open_toolbox(
             problems.append(f"{where}: {error}")
 
     for where, source in others:
-        await add(where, source)
+        await open_source(where, source)
     for (kind, files), group in _grouped(entries, problems).items():
         where = ", ".join(f"tools.{name}" for name in group)
         kinds = {name: entry.uses for name, entry in group.items()}
@@ -334,7 +337,7 @@ async def open_toolbox(
             elif kind.files and not data and not of_database:
                 tools += [Tool(name, "", Arguments, _unread) for name in kinds]
             else:
-                await add(where, kind.source(read, kinds, options))
+                await open_source(where, kind.source(read, kinds, options))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:

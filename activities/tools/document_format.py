@@ -84,14 +84,14 @@ async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput
     known = await context.links() if context.links else set()
     shown = without_links(clean(arguments.title), known)
     title = one_line(shown, limits.SENTENCE_BYTES).lstrip("# ")
-    name, media_type = _named(arguments.file_name or "", arguments.media_type or "", title)
+    name, media_type = _name_and_type(arguments.file_name or "", arguments.media_type or "", title)
     if media_type != _MARKDOWN:
         return _program(name, media_type, arguments.body)
     text = f"# {title}\n\n{without_links(clean(arguments.body), known).strip()}\n"
     return ToolOutput(text, artifacts=[NewArtifact(name, media_type, text.encode())])
 
 
-def _named(file_name: str, media_type: str, title: str) -> tuple[str, str]:
+def _name_and_type(file_name: str, media_type: str, title: str) -> tuple[str, str]:
     """Returns name and media type of a file.
 
     Each is taken from the other, or from the title, where it is not given.

@@ -112,9 +112,9 @@ class Library:
         except (BoundExceeded, Failed) as problem:
             why = one_line(clean(str(problem)), limits.SENTENCE_BYTES)
             raise ToolMisuse(f"The documents can't be searched: {why}\n{self.catalogue()}") from None
-        return [self._hit(*hit) for hit in found["hits"]], found["left_out"]
+        return [self._format_hit(*hit) for hit in found["hits"]], found["left_out"]
 
-    def _hit(self, name: str, place: str, passage: str) -> tuple[str, str]:
+    def _format_hit(self, name: str, place: str, passage: str) -> tuple[str, str]:
         source = f"{name} {place}" if re.fullmatch(r"p\. \d+", place) else name  # headings are in the text
         return source, f"[{source}] {self.documents[name].title}: {passage}"
 
@@ -146,10 +146,10 @@ class DocumentTools(ToolSource):
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError if the files cannot be used."""
-        await self._library.get()
+        await self._library.load()
         made: dict[str, tuple[str, type[Arguments], Callable[..., Any]]] = {
             "document_search": (_SEARCH, SearchDocuments, self._search),
-            "document_read": (_READ, ReadDocument, self._read),
+            "document_read": (_READ, ReadDocument, self._read_document),
         }
         return [
             Tool(name, *made[kind], catalogue=self.catalogue, version=self._library.version)
@@ -158,15 +158,15 @@ class DocumentTools(ToolSource):
 
     async def problems(self) -> list[str]:
         """Returns the files that cannot be read, with the reasons."""
-        return (await self._library.get()).unread
+        return (await self._library.load()).unread
 
     async def catalogue(self, run: Files | None) -> dict[str, str]:
         """Returns a line for each document."""
-        documents = (await self._library.get(run)).documents.values()
+        documents = (await self._library.load(run)).documents.values()
         return {f"document {document.id}": f"document [{document.id}] {document.title}" for document in documents}
 
     async def _search(self, arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
-        library = await self._library.get(context.files)
+        library = await self._library.load(context.files)
         hits, left_out = await library.search(arguments.query, context.run_id)
         unread = f"\n\nToo long to be searched, but can be read: {', '.join(left_out)}" if left_out else ""
         if not hits:
@@ -176,8 +176,8 @@ class DocumentTools(ToolSource):
         sources, texts = zip(*hits, strict=True)
         return ToolOutput(clean("\n\n".join(texts) + unread), sources=list(sources))
 
-    async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
-        library = await self._library.get(context.files)
+    async def _read_document(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
+        library = await self._library.load(context.files)
         found = library.find(arguments.document_id)
         if found is None:
             raise ToolMisuse(f"There is no document with this id. These are all documents:\n{library.catalogue()}")

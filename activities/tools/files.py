@@ -37,14 +37,14 @@ class FolderFiles(Files):
         self._pattern = pattern
 
     def _state(self) -> Fingerprint:
-        return fingerprint([path for _, path in self._named()])
+        return fingerprint([path for _, path in self._matching_files()])
 
-    async def _read(self) -> list[FileReport]:
-        named = await asyncio.to_thread(self._named)
+    async def _read_reports(self) -> list[FileReport]:
+        named = await asyncio.to_thread(self._matching_files)
         files = await asyncio.to_thread(lambda: [local_file(*each) for each in named])
         return await self.cache.reports(files, str(self._folder), copy_file)
 
-    def _named(self) -> list[tuple[str, Path]]:
+    def _matching_files(self) -> list[tuple[str, Path]]:
         """Returns the files by their names, with the `data.toml` beside them, which describes them."""
         paths = files_inside(self._folder, self._pattern) if self._pattern else []
         if not paths:
@@ -66,7 +66,7 @@ class FileData(Generic[T]):
         self._make = make
         self._made: LRUCache[Hashable, T] = LRUCache(_MADE)
 
-    async def get(self, run: Files | None = None) -> T:
+    async def load(self, run: Files | None = None) -> T:
         """Returns it for the files as they are now. Raises ValueError if they cannot be used."""
         of_run = await run.reports() if run else []
         taken = {report.name for report in of_run}
@@ -86,7 +86,7 @@ class FileData(Generic[T]):
 
 def _version_of(report: FileReport) -> list[Any]:
     """Returns the state of a report, paths below the cache's folder: these are names of content."""
-    made = ["/".join(Path(file).parts[-_CACHED_PARTS:]) for file in report.made]
+    made = ["/".join(Path(file).parts[-_CACHED_PARTS:]) for file in report.made_files]
     return [report.name, made, report.problem, _state_of(report)[-1]]
 
 
@@ -97,7 +97,7 @@ def _state_of(report: FileReport) -> tuple[Any, ...]:
     """
     about = [[table.get("about"), *(column.get("about") for column in table["columns"])] for table in report.tables]
     said = json.dumps([about, dict(report.words), list(report.mistakes)])
-    return (report.name, *report.made, report.problem, said)
+    return (report.name, *report.made_files, report.problem, said)
 
 
 def files_inside(folder: Path, pattern: str) -> list[Path]:

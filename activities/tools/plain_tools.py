@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
-from activities.files.values import shown
+from activities.files.values import value_text
 from activities.tools.document_format import DOCUMENT_FORMAT
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from temporal_supervisor.supervision.base import limits
@@ -49,11 +49,11 @@ class Calculate(Arguments):
     ]
 
 
-async def _run(arguments: Calculate, context: ToolContext) -> ToolOutput:
+async def _calculate(arguments: Calculate, context: ToolContext) -> ToolOutput:
     expression = one_line(arguments.expression, CALCULATOR_CHARS)
     if _SQL.search(expression):
         raise ToolMisuse(_IS_QUERY)
-    return ToolOutput(f"{expression} = {shown(evaluate(expression))}")
+    return ToolOutput(f"{expression} = {value_text(evaluate(expression))}")
 
 
 def evaluate(expression: str) -> Number:
@@ -61,7 +61,7 @@ def evaluate(expression: str) -> Number:
     evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_NAMES)
     evaluator.nodes = {kind: visit for kind, visit in evaluator.nodes.items() if kind in _NODES}
     try:
-        return _checked(evaluator.eval(expression, ast.parse(expression.strip(), mode="eval").body))
+        return _check_number(evaluator.eval(expression, ast.parse(expression.strip(), mode="eval").body))
     except ZeroDivisionError:
         raise ToolMisuse("The expression divides by zero.") from None
     except OverflowError:
@@ -72,7 +72,7 @@ def evaluate(expression: str) -> Number:
         raise ToolMisuse(f"The expression cannot be computed: {one_line(str(error), limits.SENTENCE_BYTES)}") from None
 
 
-def _checked(value: object) -> Number:
+def _check_number(value: object) -> Number:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ToolMisuse("Only real numbers can be computed, not text, lists or roots of negative numbers.")
     if not abs(value) <= CALCULATOR_MAGNITUDE:  # NaN fails every comparison
@@ -84,7 +84,7 @@ def _guarded(function: Callable[..., object]) -> Callable[..., Number]:
     """Returns `function` with checked arguments and a checked result, so that numbers stay small."""
 
     def call(*values: object) -> Number:
-        return _checked(function(*[_checked(value) for value in values]))
+        return _check_number(function(*[_check_number(value) for value in values]))
 
     return call
 
@@ -134,7 +134,7 @@ class ReadAttachment(Arguments):
     offset: Annotated[int, Field(ge=0, description="The number of characters to skip. The default is 0.")] = 0
 
 
-async def _read(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
+async def _read_attachment(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
     read = context.attachments.get(arguments.name)
     if read is None:
         names = ", ".join(context.attachments) or "none"
@@ -154,8 +154,8 @@ _ATTACHMENT = (
     "be read from an offset on."
 )
 PLAIN: dict[str, Tool[Any]] = {
-    "attachment": Tool("read_attachment", _ATTACHMENT, ReadAttachment, _read, reads_attachments=True),
-    "calculator": Tool("calculate", _CALCULATE, Calculate, _run, reads="public", evidence="computed"),
+    "attachment": Tool("read_attachment", _ATTACHMENT, ReadAttachment, _read_attachment, reads_attachments=True),
+    "calculator": Tool("calculate", _CALCULATE, Calculate, _calculate, reads="public", evidence="computed"),
     "document_format": DOCUMENT_FORMAT,
 }
 """The tools by their kinds; a team names them itself."""

@@ -55,7 +55,7 @@ class ProviderTools(ToolSource):
                 name,
                 description,
                 Arguments,
-                _refused,
+                _refuse,
                 reads="public",
                 returns="untrusted",
                 effects="outward",
@@ -65,5 +65,5 @@ class ProviderTools(ToolSource):
         ]
 
 
-async def _refused(arguments: Arguments, context: ToolContext) -> None:
+async def _refuse(arguments: Arguments, context: ToolContext) -> None:
     raise ToolMisuse("The provider of the model runs this tool, within the model's reply. It was not called.")

@@ -14,8 +14,8 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempts import attempted
-from activities.heartbeat import show, waiting
+from activities.attempts import activity_attempt
+from activities.heartbeat import set_details, waiting
 from activities.store.artifacts import ArtifactMissing, ArtifactUnavailable
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
@@ -51,7 +51,7 @@ class Call:
         Died.dead = False
 
         async def around() -> T:
-            async with attempted():
+            async with activity_attempt():
                 return await work()
 
         return await environment.run(around)
@@ -71,7 +71,7 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
     async def slow() -> str:
         while not details:
             await asyncio.sleep(0.001)
-        show(lambda: {"tokens": 7})
+        set_details(lambda: {"tokens": 7})
         while {"tokens": 7, "deaths": 1} not in details:
             await asyncio.sleep(0.001)
         return "read"
@@ -127,7 +127,7 @@ async def dies_after_it_waited() -> None:
 
 
 async def works() -> None:
-    show(lambda: {"tokens": 7})
+    set_details(lambda: {"tokens": 7})
 
 
 async def refused(call: Call) -> bool:

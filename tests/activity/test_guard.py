@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ExecuteActivityInput
 
-from activities.attempts import Attempts, check, excess
+from activities.attempts import Attempts, check_grant, excess
 from activities.contracts.run_contracts import AdoptInput, RunRef, SetupInput, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactUnavailable, open_store
@@ -120,7 +120,7 @@ class Desk:
         """Returns why this is refused; None if it is not."""
         info = dataclasses.replace(ActivityEnvironment().info, workflow_id=workflow_id)
         try:
-            await check(self.store, info, argument)
+            await check_grant(self.store, info, argument)
         except SupervisionError as refused:
             if refused.kind is not ErrorKind.NOT_GRANTED:
                 raise

@@ -49,7 +49,7 @@ async def toolbox(tmp_path: Path) -> Toolbox:
     entry = ToolEntry(name="query_data", uses="sql_query", options={"tables": "*.csv"})
     opened, problems = await open_toolbox([entry], tmp_path, [], FileCache(tmp_path / "cache"))
     assert problems == []
-    return Toolbox([*opened.named(["query_data"]), Tool("search", "Searches.", Arguments, lambda *_: None)])
+    return Toolbox([*opened.tools_named(["query_data"]), Tool("search", "Searches.", Arguments, lambda *_: None)])
 
 
 @pytest.mark.parametrize(

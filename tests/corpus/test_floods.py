@@ -221,7 +221,7 @@ async def test_indexes_are_deleted_one_by_one_when_the_cache_is_full(
         (tmp_path / f"{n}.md").write_text(f"# Wind\n\nThe wind blows {n}. " + "wind " * 20_000)
         found.append(await cache.reports([local_file("a.md", tmp_path / f"{n}.md")], "run", copy_file))
     indexes = [await cache.index(reports, "run") for reports in found]
-    for at, made in enumerate([*(Path(reports[0].made[0]).parent for reports in found), *indexes]):
+    for at, made in enumerate([*(Path(reports[0].made_files[0]).parent for reports in found), *indexes]):
         os.utime(made, (at, at))
     monkeypatch.setattr(file_cache, "_CACHE_BYTES", indexes[2].stat().st_size + 10_000)
     cache._make_room()

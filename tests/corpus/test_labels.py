@@ -168,7 +168,7 @@ async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
     assert "a-sorter" not in str(lab.call("t4/1/turn.2").step.body)
     assert "[[mail x]]" not in str(lab.call("t4/1/turn.2").step.body)
     store = await store_of(lab.client, settings.artifacts_url)
-    events = await AgentStories(store).whole(stored_events(await store.get(result.trace_ref or "")))
+    events = await AgentStories(store).with_conversations(stored_events(await store.get(result.trace_ref or "")))
     calls = [event for event in events if event.type in ("tool", "decided")]
     after = {(event.subtask_id, event.type, event.data.get("after")) for event in calls}
     assert after == {

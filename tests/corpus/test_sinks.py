@@ -165,7 +165,7 @@ async def test_a_query_to_a_server_elsewhere_is_outward(
     entry = ToolEntry(name="query_shop", uses="sql_query", options={"database": "postgres", "url": "SHOP"})
     toolbox, problems = await open_toolbox([entry], tmp_path, [], FileCache(tmp_path / "cache"), Secrets())
     assert problems == []
-    (query,) = toolbox.named(["query_shop"])
+    (query,) = toolbox.tools_named(["query_shop"])
     read = Labels(private=True, untrusted="fetch_page page in t1")
     assert policy.decide(query, read, {"sql": f"SELECT '{EVIL}'"}) == ("ask" if is_elsewhere else "allowed")
 

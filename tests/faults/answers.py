@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from activities.files.values import shown
+from activities.files.values import value_text
 from activities.tools.plain_tools import evaluate
 from activities.tools.sql import table_words
 from temporal_supervisor.supervision.agent.empty_words import is_empty
@@ -112,7 +112,7 @@ def output_of(sql: str) -> str:
     """Returns the rows of a query as the tool shows them."""
     cursor = _database().execute(sql)
     columns = [column[0] for column in cursor.description or []]
-    rows = [[shown(value) for value in row] for row in cursor.fetchall()]
+    rows = [[value_text(value) for value in row] for row in cursor.fetchall()]
     return table_words.markdown_rows({"columns": columns, "rows": rows, "more": False})
 
 

@@ -12,7 +12,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.call_errors import classify
 from activities.model.journalled_call import CALL_HEADER
 from activities.model.port import Json, ModelMessage, ModelRequest, ModelUsage, StreamProgress
-from activities.model.stream import checked
+from activities.model.stream import check_message
 from temporal_supervisor.standin.server.api_reply import ApiReply, ErrorReply
 from temporal_supervisor.supervision.base.trust import NO_CREDENTIALS
 from temporal_supervisor.supervision.contract.base import Model
@@ -53,7 +53,7 @@ class QuickModel(AnthropicModel):
         call.answered_at = time.time()
         progress.usage = ModelUsage.model_validate(reply.usage)
         progress.on_content()
-        return checked(self._message(request, reply), NO_CREDENTIALS)
+        return check_message(self._message(request, reply), NO_CREDENTIALS)
 
     def _message(self, request: ModelRequest, reply: ApiReply) -> ModelMessage:
         return ModelMessage(

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 from pydantic import JsonValue
 
-from activities.files.values import quoted, shown
+from activities.files.values import quoted, value_text
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
 from tests.oracle.plays import Call, Source, Told
 from tests.oracle.tables import Table, table_of, words_of
@@ -64,7 +64,7 @@ def dabench(question: EvalQuestion, path: Path) -> Source | None:
     for name, value in truth.items():
         if not isinstance(value, int | float):
             return None
-        decimals = len(shown(float(value)).partition(".")[2]) or 2
+        decimals = len(value_text(float(value)).partition(".")[2]) or 2
         able = [each for each in known if _may_be(name, each.kind)]
         alike = [each for each in able if round(each.value, decimals) == round(float(value), decimals)]
         if not alike:

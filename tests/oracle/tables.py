@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from activities.files.table_files import csv_tables
-from activities.files.values import quoted, shown
+from activities.files.values import quoted, value_text
 
 Row = tuple[Any, ...]
 
@@ -37,7 +37,7 @@ class Table:
     def cells(self, column: str) -> list[str]:
         """Returns the cells of a column as they are shown, without empty ones."""
         at = self.columns.index(column)
-        return [shown(row[at]) for row in self.rows if row[at] is not None]
+        return [value_text(row[at]) for row in self.rows if row[at] is not None]
 
 
 @cache

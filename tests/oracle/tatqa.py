@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import Path
 
-from activities.files.values import literal, quoted, shown
+from activities.files.values import literal, quoted, value_text
 from activities.tools.plain_tools import evaluate
 from activities.tools.tool import ToolMisuse
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
@@ -60,7 +60,7 @@ class Derived:
     @property
     def expression(self) -> str:
         """The calculation, as the calculator takes it."""
-        plain = self.pattern.format(*(shown(operand.value) for operand in self.operands))
+        plain = self.pattern.format(*(value_text(operand.value) for operand in self.operands))
         return f"({plain}) * 100" if self.in_percent else plain
 
     @property
@@ -357,5 +357,5 @@ def _named(row: str, column: str, cell: str) -> str:
 
 def _rounded(value: float, question: EvalQuestion) -> float:
     truth = question.answer.value
-    text = shown(float(truth)) if isinstance(truth, int | float) else ""
+    text = value_text(float(truth)) if isinstance(truth, int | float) else ""
     return round(value, max(2, len(text.partition(".")[2])))

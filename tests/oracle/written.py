@@ -3,7 +3,7 @@
 import re
 from decimal import Decimal
 
-from activities.files.values import shown
+from activities.files.values import value_text
 
 
 def number_of(cell: object) -> float | None:
@@ -26,7 +26,7 @@ def _in_text(cell: str) -> float | None:
 
 def written(value: float) -> str:
     """Returns a number with groups of thousands and a typographic minus."""
-    text = f"{Decimal(shown(abs(value))):,f}"
+    text = f"{Decimal(value_text(abs(value))):,f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return f"−{text}" if value < 0 else text
 
@@ -51,4 +51,4 @@ def misread(text: str) -> str:
 
 def misread_number(value: float) -> float:
     """Returns a number with two other digits."""
-    return float(misread(shown(value)))
+    return float(misread(value_text(value)))

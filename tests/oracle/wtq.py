@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from activities.files.values import literal, quoted, shown
+from activities.files.values import literal, quoted, value_text
 from temporal_supervisor.supervision.scores.figures import plain
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
 from tests.oracle.plays import Call, Source, Told
@@ -63,10 +63,10 @@ def _candidates(question: EvalQuestion, table: Table) -> Iterator[tuple[float, D
     counts = bool(_MANY.search(question.question))
     for column in range(len(table.columns)):
         for row, cells in enumerate(table.rows):
-            if cells[column] is None or plain(shown(cells[column])) != truth:
+            if cells[column] is None or plain(value_text(cells[column])) != truth:
                 continue
             key = _key(table, row, column, asked)
-            if key is None or (counts and not words_of(shown(cells[key])) <= asked):
+            if key is None or (counts and not words_of(value_text(cells[key])) <= asked):
                 continue
             yield _fit(table, row, key, column, asked), Cell(row, key, column)
     if counts and isinstance(value, int | float):
@@ -89,15 +89,15 @@ def _key(table: Table, row: int, column: int, asked: set[str]) -> int | None:
     """Returns the column that names a row best: one whose value the question has, else the first text."""
     cells = table.rows[row]
     others = [at for at in range(len(cells)) if at != column and cells[at] is not None]
-    unique = [at for at in others if table.cells(table.columns[at]).count(shown(cells[at])) == 1]
-    named = [at for at in others if words_of(shown(cells[at])) and words_of(shown(cells[at])) <= asked]
+    unique = [at for at in others if table.cells(table.columns[at]).count(value_text(cells[at])) == 1]
+    named = [at for at in others if words_of(value_text(cells[at])) and words_of(value_text(cells[at])) <= asked]
     texts = [at for at in unique if isinstance(cells[at], str)]
-    short = [at for at in texts if len(shown(cells[at])) <= _KEY_CHARS]
+    short = [at for at in texts if len(value_text(cells[at])) <= _KEY_CHARS]
     return next(iter([*(at for at in named if at in unique), *short]), None)
 
 
 def _fit(table: Table, row: int, key: int, column: int, asked: set[str]) -> float:
-    head, name = words_of(table.columns[column]), words_of(shown(table.rows[row][key]))
+    head, name = words_of(table.columns[column]), words_of(value_text(table.rows[row][key]))
     shared = len(head & asked) / max(1, len(head))
     return shared + 2 * len(name & asked) / max(1, len(name))
 
@@ -116,7 +116,7 @@ class _Author:
 
     def _cell(self, at: Cell, fault: str) -> Told | None:
         table, cells = self.table, self.table.rows[at.row]
-        value, key = shown(cells[at.column]), shown(cells[at.key])
+        value, key = value_text(cells[at.column]), value_text(cells[at.key])
         name = table.columns[at.column]
         is_number = number_of(cells[at.column]) is not None
         unit = ""
@@ -144,7 +144,7 @@ class _Author:
         return Told(self._calls(at), finding, answer, self._fields(value))
 
     def _calls(self, at: Cell) -> tuple[Call, ...]:
-        table, key = self.table, shown(self.table.rows[at.row][at.key])
+        table, key = self.table, value_text(self.table.rows[at.row][at.key])
         # Who is not told the name of the row has to read the rows.
         is_named = words_of(key) <= words_of(self.question.question)
         if len(table.rows) <= _WHOLE_TABLE or not is_named:
@@ -156,26 +156,32 @@ class _Author:
 
     def _below(self, at: Cell) -> str:
         """Returns the value of another row in the same column, which the question's row does not have."""
-        own = {shown(cell) for cell in self.table.rows[at.row]}
-        others = [row for row in self.table.rows if row[at.column] is not None and shown(row[at.column]) not in own]
-        return shown(others[0][at.column]) if others else ""
+        own = {value_text(cell) for cell in self.table.rows[at.row]}
+        others = [
+            row for row in self.table.rows if row[at.column] is not None and value_text(row[at.column]) not in own
+        ]
+        return value_text(others[0][at.column]) if others else ""
 
     def _beside(self, at: Cell) -> str:
         """Returns the value of another column in the same row: of the same kind, if there is one."""
         cells = self.table.rows[at.row]
         kind = number_of(cells[at.column]) is None
         known = [cell for number, cell in enumerate(cells) if number not in (at.column, at.key) and cell is not None]
-        alike = [cell for cell in known if (number_of(cell) is None) == kind and shown(cell) != shown(cells[at.column])]
-        return shown(alike[0]) if alike else ""
+        alike = [
+            cell
+            for cell in known
+            if (number_of(cell) is None) == kind and value_text(cell) != value_text(cells[at.column])
+        ]
+        return value_text(alike[0]) if alike else ""
 
     def _other_year(self, at: Cell) -> str:
         """Returns the key of another row, if keys are years or dates."""
         keys = self.table.cells(self.table.columns[at.key])
-        own = shown(self.table.rows[at.row][at.key])
+        own = value_text(self.table.rows[at.row][at.key])
         if not _YEAR.search(own):
             return ""
-        value = shown(self.table.rows[at.row][at.column])
-        with_value = {shown(row[at.key]) for row in self.table.rows if shown(row[at.column]) == value}
+        value = value_text(self.table.rows[at.row][at.column])
+        with_value = {value_text(row[at.key]) for row in self.table.rows if value_text(row[at.column]) == value}
         others = [key for key in keys if _YEAR.search(key) and _YEAR.findall(key) != _YEAR.findall(own)]
         return next((key for key in others if key not in with_value), "")
 

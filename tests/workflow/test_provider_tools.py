@@ -82,7 +82,7 @@ async def test_a_search_is_paid_cited_dated_labelled_and_kept(lab: Lab, settings
     assert FEE in output.decode()
     assert OBEY in output.decode()
     events = stored_events(await store.get(result.trace_ref or ""))
-    told = await AgentStories(store).whole(events)
+    told = await AgentStories(store).with_conversations(events)
     assert [event.data["name"] for event in told if event.type == "tool"] == ["web_search"]
 
 
@@ -121,7 +121,7 @@ async def test_what_was_read_elsewhere_takes_the_tool_away(lab: Lab, settings: S
     lab.play(script(plan(*parts, notes), dict.fromkeys(["t1", "t2", "t3"], turn)))
     result = await lab.run(attachments=[{"name": "notes", "text": "our prices"}])
     store = await store_of(lab.client, settings.artifacts_url)
-    told = await AgentStories(store).whole(stored_events(await store.get(result.trace_ref or "")))
+    told = await AgentStories(store).with_conversations(stored_events(await store.get(result.trace_ref or "")))
     turns = {event.subtask_id: sentence(event)[0] for event in told if event.type == "turn"}
     assert turns["t2"].startswith("turn 1, without web_search: ")
     assert "web_search" in offered(lab, "t1/1/turn.1")

@@ -2,7 +2,7 @@
 
 from activities.files.tables.column_reading import FIRST_ROWS, MOSTLY, ColumnReading, stays_text
 from activities.files.tables.dates import DateReading, date_readings, orders
-from activities.files.tables.profiles import Profile, Rows, listed, most, text_of
+from activities.files.tables.profiles import Profile, Rows, most_frequent, sql_list, trimmed_sql
 
 _DATE_CHARS = 40
 
@@ -11,10 +11,10 @@ def read_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading | None:
     """Returns the reading of a column of dates; None if it has none."""
     cells = [*profile.numbers, *profile.words]
     dated = [one.times for one in cells if _may_be_date(one.shape)]
-    if not profile.filled or sum(dated) < MOSTLY * profile.filled:
+    if not profile.filled_count or sum(dated) < MOSTLY * profile.filled_count:
         return None
-    text = text_of(name)
-    missing = listed(sorted({*profile.missing, ""}))
+    text = trimmed_sql(name)
+    missing = sql_list(sorted({*profile.missing, ""}))
     filled = f"count(*) FILTER (lower({text}) NOT IN ({missing}))"
     readings = date_readings(text)
     ((first, *fits),) = rows(f"SELECT {filled}, {_fits(readings)} FROM {FIRST_ROWS}")
@@ -25,7 +25,7 @@ def read_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading | None:
 
     ((count, *fits),) = rows(f"SELECT {filled}, {_fits(readings)} FROM texts")
     fitting = [reading for reading, fit in zip(readings, fits, strict=True) if fit == count]
-    one = most([*profile.words, *profile.numbers]).written
+    one = most_frequent([*profile.words, *profile.numbers]).written
     if len(orders(fitting)) > 1:
         why = "the dates may be read day first or month first"
         notes = (f"{name}: {why}, so they stay text",)
@@ -43,7 +43,7 @@ def _may_be_date(shape: str) -> bool:
 
 
 def _fits(readings: list[DateReading]) -> str:
-    return ", ".join(f"count({one.read})" for one in readings)
+    return ", ".join(f"count({one.value_sql})" for one in readings)
 
 
 def _as_dates(name: str, reading: DateReading, written: str) -> ColumnReading:
@@ -53,12 +53,12 @@ def _as_dates(name: str, reading: DateReading, written: str) -> ColumnReading:
     if reading.note:
         decision, why = reading.note, "no other order fits all values"
         notes = (f"{name}: {reading.note}",)
-    return ColumnReading(reading.kind, reading.read, decision, why, written=written, notes=notes)
+    return ColumnReading(reading.kind, reading.value_sql, decision, why, written=written, notes=notes)
 
 
 def given_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading:
     """Returns the reading that fits most values of a column which its owner calls dates."""
-    readings = date_readings(text_of(name))
+    readings = date_readings(trimmed_sql(name))
     (fits,) = rows(f"SELECT {_fits(readings)} FROM texts")
     top = max(fits)
     best = [reading for reading, fit in zip(readings, fits, strict=True) if fit == top]
@@ -67,6 +67,6 @@ def given_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading:
         if top:
             why = "the dates may be read day first or month first"
         return stays_text(name, why, against=" against its description")
-    one = most([*profile.words, *profile.numbers]).written
+    one = most_frequent([*profile.words, *profile.numbers]).written
     reading = _as_dates(name, best[0], one)
-    return reading._replace(why="its description says so", missed=profile.filled - top)
+    return reading._replace(why="its description says so", missed=profile.filled_count - top)

@@ -10,7 +10,7 @@ from activities.files.tables.column_reading import (
     stays_text,
 )
 from activities.files.tables.number_shapes import Digits, NumberShape, is_identifier
-from activities.files.tables.profiles import Cells, Profile, most, number_sql, text_of
+from activities.files.tables.profiles import Cells, Profile, most_frequent, number_sql, trimmed_sql
 from activities.files.values import literal
 
 _GROUPS = {
@@ -30,19 +30,19 @@ def own_reading(name: str, profile: Profile) -> ColumnReading | None:
         return text
     dots, commas = _proving(profile, "."), _proving(profile, ",")
     if dots and commas:
-        one, other = most(dots).written, most(commas).written
+        one, other = most_frequent(dots).written, most_frequent(commas).written
         why = f"{one!r} and {other!r} fit only different readings"
         return stays_text(name, why, other)
     if commas and _may_be_lists(commas, profile):
         return None
     if dots or commas:
-        proof = most(dots or commas)
+        proof = most_frequent(dots or commas)
         mark = "." if dots else ","
         count = sum(cells.times for cells in dots or commas)
         fit = "fits" if count == 1 else "fit"
         why = f"{_values(count)} such as {proof.written!r} {fit} no other reading"
         return as_number(name, profile, mark, why, proof, own=True)
-    if profile.open:
+    if profile.open_cells:
         return None
     return as_number(name, profile, ".", "its values have one reading", None)
 
@@ -57,7 +57,7 @@ def _may_be_lists(commas: list[Cells], profile: Profile) -> bool:
 
     10,11 may be two numbers.
     """
-    if sum(cells.times for cells in commas) * 2 >= profile.numeric:
+    if sum(cells.times for cells in commas) * 2 >= profile.numeric_count:
         return False
     for cells in commas:
         if not cells.number or not cells.number.comma or cells.number.comma.fraction > 2:
@@ -71,7 +71,7 @@ def reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
 
     Else None.
     """
-    if not profile.numeric:
+    if not profile.numeric_count:
         return words_reading(profile)
     for cells in profile.words:
         if is_identifier(cells.shape, zero=cells.zero):
@@ -79,10 +79,10 @@ def reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
             return ColumnReading(why=why, written=cells.written)
     if profile.words:
         few = sum(cells.times for cells in profile.words)
-        one = most(profile.words)
-        why = f"{few} of {profile.filled} values are no numbers"
+        one = most_frequent(profile.words)
+        why = f"{few} of {profile.filled_count} values are no numbers"
         reading = stays_text(name, why, one.written)
-        if profile.numeric < MOSTLY * profile.filled:
+        if profile.numeric_count < MOSTLY * profile.filled_count:
             reading = reading._replace(notes=())
         return reading._replace(why=f"{why}, such as {one.written[:WRITTEN_CHARS]!r}")
 
@@ -107,12 +107,12 @@ def _mixed(profile: Profile) -> tuple[str, str]:
             return f"{one.written!r} and {other.written!r} {differ}", one.written
 
     letters = sum(cells.times for cells, number in numbers if number.footnote == "letter")
-    if letters * 2 > profile.numeric:
+    if letters * 2 > profile.numeric_count:
         one = next(cells for cells, number in numbers if number.footnote == "letter")
         why = f"nobody can tell what the letters behind values such as {one.written!r} mean"
         return why, one.written
     if all(number.bracketed and _is_plain(number) for _, number in numbers):
-        one = most([cells for cells, _ in numbers])
+        one = most_frequent([cells for cells, _ in numbers])
         why = f"numbers in brackets such as {one.written!r} alone may be negative or notes"
         return why, one.written
     return "", ""
@@ -145,13 +145,13 @@ def as_number(
     own: bool = False,
 ) -> ColumnReading:
     """Returns the reading of a column of numbers under a decimal mark that fits all of them."""
-    pairs = [*_read(profile, mark)]
+    pairs = [*_numbers_under(profile, mark)]
     is_whole = not any(digits.fraction or number.scientific for _, number, digits in pairs)
     has_decimals = any(_has_decimals(cells, number, digits) for cells, number, digits in pairs)
     groups = {digits.group for _, _, digits in pairs if digits.group}
     several = sum(cells.times for cells, _, digits in pairs if digits.groups > 1)
     kind = "BIGINT" if is_whole else "DOUBLE"
-    sql = number_sql(text_of(name), profile, mark, kind)
+    sql = number_sql(trimmed_sql(name), profile, mark, kind)
     if sql is None:
         return stays_text(name, "numbers with exponents stand beside numbers with letters")
 
@@ -187,7 +187,7 @@ def _has_decimals(cells: Cells, number: NumberShape, digits: Digits) -> bool:
     return bool(digits.fraction) and not number.scientific and not cells.is_typed
 
 
-def _read(profile: Profile, mark: str) -> Iterator[tuple[Cells, NumberShape, Digits]]:
+def _numbers_under(profile: Profile, mark: str) -> Iterator[tuple[Cells, NumberShape, Digits]]:
     """Yields the numbers that can be read with a decimal mark, each with its digits."""
     for cells in profile.numbers:
         number = cells.number
@@ -221,10 +221,10 @@ def _unit(profile: Profile) -> tuple[str, list[str]]:
         notes.append(f"the numbers are written with {unit}, the values are as written")
     elif named:
         parts = " and ".join(f"{units[one]:,} with {one}" for one in named)
-        whole = _values(profile.numeric)
+        whole = _values(profile.numeric_count)
         notes.append(f"of {whole} {parts}, the others without: no unit holds for all")
     if with_footnotes:
-        one = most(with_footnotes).written
+        one = most_frequent(with_footnotes).written
         count = sum(cells.times for cells in with_footnotes)
         notes.append(f"{_values(count)} such as {one!r} had a footnote's mark, which is left out")
     if brackets:
@@ -234,12 +234,12 @@ def _unit(profile: Profile) -> tuple[str, list[str]]:
 
 def words_reading(profile: Profile) -> ColumnReading:
     """Returns the reading of a column of words."""
-    if not profile.filled:
+    if not profile.filled_count:
         return ColumnReading(why="it has no values")
-    one = most([*profile.words, *profile.numbers])
+    one = most_frequent([*profile.words, *profile.numbers])
     why = "its values are words"
-    if profile.numeric:
-        why = f"{profile.filled - profile.numeric} of {profile.filled} values are no numbers"
+    if profile.numeric_count:
+        why = f"{profile.filled_count - profile.numeric_count} of {profile.filled_count} values are no numbers"
     return ColumnReading(why=why, written=one.written)
 
 
@@ -248,14 +248,14 @@ def given_numbers(name: str, profile: Profile, kind: str, mark: str) -> ColumnRe
     if not mark:
         own = own_reading(name, Profile(profile.numbers, profile.missing, []))
         mark = own.mark if own and own.mark else "."
-    fitting = [cells for cells, _, _ in _read(profile, mark)]
+    fitting = [cells for cells, _, _ in _numbers_under(profile, mark)]
     kept = Profile(fitting, profile.missing, [])
-    missed = profile.filled - kept.numeric
-    if not kept.numeric or (missed and not kind):
-        few = f"{missed} of {profile.filled} values are no numbers"
+    missed = profile.filled_count - kept.numeric_count
+    if not kept.numeric_count or (missed and not kind):
+        few = f"{missed} of {profile.filled_count} values are no numbers"
         return stays_text(name, f"{few} with the decimal mark {mark!r}")
 
-    text = text_of(name)
+    text = trimmed_sql(name)
     reading = as_number(name, kept, mark, "its description says so", None)
     if kind == "number" and reading.kind:
         sql = number_sql(text, kept, mark, "DOUBLE")

@@ -26,8 +26,8 @@ from activities.files.tables.column_reading import (
     ColumnReading,
 )
 from activities.files.tables.number_shapes import TYPED
-from activities.files.tables.profiles import Profile, Rows, most, profiled
-from activities.files.values import literal, quoted, shown
+from activities.files.tables.profiles import Profile, Rows, most_frequent, profile_column
+from activities.files.values import literal, quoted, value_text
 
 Json = dict[str, Any]
 
@@ -61,14 +61,14 @@ def read_columns(
     readings: dict[str, ColumnReading] = {}
     left_open: dict[str, Profile] = {}
     for name in names:
-        reading, profile = reader.read(name)
+        reading, profile = reader.read_column(name)
         readings[name] = reading or ColumnReading()
         if reading is None and profile is not None:
             left_open[name] = profile
     _decide_open(readings, left_open, semicolons=semicolons)
     for name in names:
         reading = readings[name]
-        unit = reader.about(name).unit or reading.unit
+        unit = reader.description_of(name).unit or reading.unit
         is_typed_text = has_typed and not reading.sql
         readings[name] = reading._replace(unit=unit, has_typed=is_typed_text)
     return readings
@@ -83,33 +83,33 @@ class _Reader:
         self._is_small = is_small
         self._texts_are_numbers = texts_are_numbers
 
-    def about(self, name: str) -> ColumnDescription:
+    def description_of(self, name: str) -> ColumnDescription:
         """Returns a person's description of a column."""
         return self._described.columns.get(name, ColumnDescription())
 
-    def read(self, name: str) -> tuple[ColumnReading | None, Profile | None]:
+    def read_column(self, name: str) -> tuple[ColumnReading | None, Profile | None]:
         """Returns the reading of a column, and its cells.
 
         The reading is None if the other columns have to decide it.
         """
-        about = self.about(name)
+        about = self.description_of(name)
         missing = [*self._described.missing, *about.missing]
         if about.type == "text":
             return ColumnReading(why="its description says so"), None
 
-        profile = profiled(self._rows, name, missing, "texts" if self._is_small else FIRST_ROWS)
-        if about.type is None and profile.numeric < MOSTLY * profile.filled:
+        profile = profile_column(self._rows, name, missing, "texts" if self._is_small else FIRST_ROWS)
+        if about.type is None and profile.numeric_count < MOSTLY * profile.filled_count:
             reading = read_dates(self._rows, name, profile) or reason_for_text(name, profile)
             return reading or words_reading(profile), profile
         if not self._is_small:
-            profile = profiled(self._rows, name, missing)
+            profile = profile_column(self._rows, name, missing)
         mark = about.decimal or self._described.decimal or ""
         if about.type == "date":
             return given_dates(self._rows, name, profile), profile
         if about.type or mark:
             return given_numbers(name, profile, about.type or "", mark), profile
         if not self._texts_are_numbers and not all(cells.is_typed for cells in profile.numbers):
-            written = most(profile.numbers).written
+            written = most_frequent(profile.numbers).written
             return ColumnReading(why="its source holds texts", written=written), profile
         reading = own_reading(name, profile)
         if reading is not None and not reading.kind and not reading.notes:
@@ -129,7 +129,7 @@ def _decide_open(
     doubt = "" if commas or dots else _doubt_about_dots(left_open, semicolons=semicolons)
     for name, profile in left_open.items():
         proving = [cells for cells in profile.numbers if cells.number and cells.number.proves]
-        cells = most(proving or profile.open)
+        cells = most_frequent(proving or profile.open_cells)
         dotted = profile.open_dots
         if doubt and dotted and not proving:
             why = f"the dot in {dotted[0].written!r} may group thousands, as {doubt}"
@@ -166,7 +166,7 @@ def _doubt_about_dots(left_open: dict[str, Profile], *, semicolons: bool) -> str
     for name, profile in left_open.items():
         small = profile.below_thousand
         if small and profile.open_dots:
-            return f"{most(small).written!r} in column {name!r} has none"
+            return f"{most_frequent(small).written!r} in column {name!r} has none"
     return ""
 
 
@@ -177,7 +177,7 @@ def reading_json(database: duckdb.DuckDBPyConnection, name: str, reading: Column
     if reading.sql and written:
         column = f"(SELECT {literal(written)} AS {quoted(name)})"
         found = database.execute(f"SELECT {reading.sql} FROM {column}").fetchone()
-        value = shown(found[0]) if found else ""
+        value = value_text(found[0]) if found else ""
     return {
         "written": written.removeprefix(TYPED)[:WRITTEN_CHARS],
         "value": value.removeprefix(TYPED)[:WRITTEN_CHARS],

@@ -27,7 +27,7 @@ class DateReading(NamedTuple):
     note: str = ""
 
     @property
-    def read(self) -> str:
+    def value_sql(self) -> str:
         """The SQL of a value, null for one of another shape: the engine takes texts such as 'nan' for dates, too."""
         shaped = f"regexp_matches({self.text}, {literal(self.shape)})"
         return f"TRY_CAST(CASE WHEN {shaped} THEN {self.sql} END AS {self.kind})"

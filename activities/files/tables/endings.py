@@ -37,7 +37,7 @@ _TOTAL = (
 )
 
 
-def _filled(cells: Sequence[str | None]) -> list[int]:
+def _filled_columns(cells: Sequence[str | None]) -> list[int]:
     return [at for at, cell in enumerate(cells) if cell and cell.strip(BLANKS)]
 
 
@@ -59,7 +59,7 @@ def drop_repeated_headers(database: duckdb.DuckDBPyConnection, names: list[str],
     """
     count, headings = 0, 0
     for cells in headers:
-        at = [column for column in _filled(cells) if 0 < column < len(names)]
+        at = [column for column in _filled_columns(cells) if 0 < column < len(names)]
         same = " AND ".join(_repeats(names[column], cells[column]) for column in at)
         first = _repeats(names[0], cells[0]) if cells[0].strip(BLANKS) else f"{quoted(names[0])} IS NULL"
         if not same or (len(at) == 1 and not cells[0]):
@@ -94,7 +94,7 @@ def take_notes_below(database: duckdb.DuckDBPyConnection, names: list[str]) -> l
     ).fetchall()
     notes, ids = list[str](), list[int]()
     for row, *cells in rows[:-1]:
-        text = _note(cells)
+        text = _note_text(cells)
         if not text:
             break
         notes.insert(0, text[:_NOTE_CHARS])
@@ -104,9 +104,9 @@ def take_notes_below(database: duckdb.DuckDBPyConnection, names: list[str]) -> l
     return notes
 
 
-def _note(cells: Sequence[str | None]) -> str:
+def _note_text(cells: Sequence[str | None]) -> str:
     """Returns the text of a row that is a note, empty for data."""
-    filled = _filled(cells)
+    filled = _filled_columns(cells)
     texts = [str(cells[at]).strip(BLANKS) for at in filled]
     if not filled or filled[0] != 0 or any(map(_is_number, texts[1:])):
         return ""
@@ -135,7 +135,7 @@ def move_headings(database: duckdb.DuckDBPyConnection, names: list[str]) -> list
     headings = list[str]()
     numeric = dict[int, bool]()
     for row, *cells in rows:
-        filled = _filled(cells)
+        filled = _filled_columns(cells)
         if len(filled) != 1 or not _is_heading(str(cells[filled[0]])):
             continue
         at = filled[0]
@@ -213,7 +213,7 @@ def _sums(
 
 def _is_sum(values: Sequence[float | None], sums: Sums) -> bool:
     """True if a row has the sums of others, in most of its columns that have any."""
-    near = _near(values, sums, least=2)
+    near = _are_near(values, sums, least=2)
     return bool(near) and 2 * sum(near) > len(near)
 
 
@@ -222,11 +222,11 @@ def _is_plain_sum(values: Sequence[float | None], sums: Sums) -> bool:
 
     Of two numbers a third is often the sum by chance.
     """
-    near = _near(values, sums, least=_PLAIN_PARTS)
+    near = _are_near(values, sums, least=_PLAIN_PARTS)
     return bool(near) and all(near) and len(near) == sum(map(bool, values))
 
 
-def _near(values: Sequence[float | None], sums: Sums, *, least: int) -> list[bool]:
+def _are_near(values: Sequence[float | None], sums: Sums, *, least: int) -> list[bool]:
     """Returns for each value beside a sum of at least so many others whether it is that sum."""
     pairs = [
         (float(value), float(total))

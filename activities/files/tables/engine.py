@@ -10,7 +10,7 @@ from unicodedata import category, normalize
 import duckdb
 
 from activities.files.texts import Unreadable
-from activities.files.values import literal, quoted, shown
+from activities.files.values import literal, quoted, value_text
 
 Json = dict[str, Any]
 Distinct = tuple[list[str], int]
@@ -73,11 +73,11 @@ def write_table(
     database.execute(f"CREATE VIEW typed AS SELECT * FROM {read}")
     kinds = database.execute("DESCRIBE typed").fetchall()[: len(columns)]
     source = f"read_parquet({literal(str(file))})"
-    described = _described(database, source, rows, {name: kind for name, kind, *_ in kinds})
+    described = _describe_columns(database, source, rows, {name: kind for name, kind, *_ in kinds})
     return {"name": table_name(stem), "file": str(file), "rows": rows, "columns": described, "notes": notes}
 
 
-def _described(
+def _describe_columns(
     database: duckdb.DuckDBPyConnection,
     source: str,
     rows: int,
@@ -117,7 +117,7 @@ def _ranges(
     for some in _batches(names):
         asked = ", ".join(f"min({quoted(name)}), max({quoted(name)})" for name in some)
         values = database.execute(f"SELECT {asked} FROM {source}").fetchone() or ()
-        found = [shown(value) for value in values]
+        found = [value_text(value) for value in values]
         ranges |= {name: found[2 * at : 2 * at + 2] for at, name in enumerate(some)}
     return ranges
 

@@ -54,7 +54,7 @@ def find_header(rows: Sequence[Row], width: int, given: Sequence[int] | None = N
     """
     if given is not None:
         return _given_header(rows, width, given)
-    filled = [row for row in rows if _filled(row.cells)]
+    filled = [row for row in rows if _filled_columns(row.cells)]
     table = _Table(filled, width)
     above: list[Row] = []
     header: list[Row] = []
@@ -104,18 +104,18 @@ def _texts(rows: Sequence[Row]) -> list[str]:
     """Returns the texts of rows above the header, the cells of each joined."""
     texts: list[str] = []
     for row in rows:
-        text = " / ".join(filter(None, map(_plain, row.cells)))
+        text = " / ".join(filter(None, map(_plain_text, row.cells)))
         if text:
             texts.append(text[:_ABOVE_CHARS])
     return texts[:_ABOVE]
 
 
-def _filled(cells: Sequence[str]) -> list[int]:
+def _filled_columns(cells: Sequence[str]) -> list[int]:
     """Returns the columns that a row fills."""
     return [column for column, cell in enumerate(cells) if cell.strip(BLANKS)]
 
 
-def _plain(cell: str) -> str:
+def _plain_text(cell: str) -> str:
     return " ".join(cell.removeprefix(TYPED).split())
 
 
@@ -157,7 +157,7 @@ class _Table:
             kind = _kind(cells, column)
             is_named = is_named or kind == "text"
             if kind == "number" or (kind == "year" and column in self.years):
-                data.append(_plain(cells[column]))
+                data.append(_plain_text(cells[column]))
         if is_named and _is_running(data):
             return False
         return bool(data)
@@ -169,7 +169,7 @@ class _Table:
         """
         if self.width == 1:
             return False
-        filled = _filled(row.cells)
+        filled = _filled_columns(row.cells)
         may_lack = 1 if self.width > 2 else 0
         if len(row.cells) < self.width - may_lack:
             return True
@@ -183,9 +183,9 @@ class _Table:
 
     def is_dated(self, row: Row, after: Row | None) -> bool:
         """True for a label and its day, `As of, 2025-01-01`, above a row that names all columns."""
-        if after is None or _filled(row.cells) != [0, 1]:
+        if after is None or _filled_columns(row.cells) != [0, 1]:
             return False
-        if not _DAY.match(_plain(row.cells[1])):
+        if not _DAY.match(_plain_text(row.cells[1])):
             return False
         if self.width == 2 and after.number == row.number + 1:
             return False  # the day may be the name of its column
@@ -196,19 +196,19 @@ class _Table:
 
     def is_unit(self, cells: Sequence[str], header: Sequence[Row]) -> bool:
         """True for a lone text such as (in millions) below a header: it holds for the whole table."""
-        filled = _filled(cells)
+        filled = _filled_columns(cells)
         if len(filled) != 1 or filled == [0] or self.width < 3:
             return False
-        text = _plain(cells[filled[0]])
+        text = _plain_text(cells[filled[0]])
         is_bracketed = text.startswith("(") and text.endswith(")")
-        return is_bracketed and len(_filled(header[-1].cells)) > 1
+        return is_bracketed and len(_filled_columns(header[-1].cells)) > 1
 
     def is_centred(self, header: Sequence[Row]) -> bool:
         """True for a lone text in the middle of columns of numbers.
 
         It may stand over all, or those behind it.
         """
-        filled = _filled(header[-1].cells)
+        filled = _filled_columns(header[-1].cells)
         if len(header) != 1 or len(filled) != 1 or filled[0] < 2:
             return False
         return {*range(1, filled[0])} <= self.numbers
@@ -228,7 +228,7 @@ class _Table:
         if not texts or is_lone_name:
             return False
         if 0 in blank:
-            return len(_filled(cells)) > 1 or len(_filled(above)) <= 1
+            return len(_filled_columns(cells)) > 1 or len(_filled_columns(above)) <= 1
         if any(_kind(above, column) == "" for column in texts):
             return True
         if 0 in self.numbers or _kind(above, 0) != "":
@@ -242,7 +242,7 @@ class _Table:
             rows = [["", *row] for row in rows]
         padded: list[list[str]] = []
         for row in rows:
-            cells = [_plain(cell)[:_NAME_CHARS] for cell in row]
+            cells = [_plain_text(cell)[:_NAME_CHARS] for cell in row]
             padded.append(cells + [""] * (width - len(cells)))
         for upper, lower in zip(padded, padded[1:], strict=False):
             _spread(upper, lower)

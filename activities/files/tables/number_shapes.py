@@ -130,7 +130,7 @@ def number_shape(shape: str, *, zero: bool) -> NumberShape | None:
 
     text, footnote = _without_footnote(shape)
     start, end = _body(text)
-    signs = _signs(text[:start], _behind(text, end))
+    signs = _signs(text[:start], _text_behind(text, end))
     if signs is None:
         return None
     units = _units(signs.before, signs.after)
@@ -158,7 +158,7 @@ def _body(text: str) -> tuple[int, int]:
     return start, end
 
 
-def _behind(text: str, end: int) -> str:
+def _text_behind(text: str, end: int) -> str:
     """Returns the text behind the digits; a dot there, as in 1. or 3504., says nothing."""
     if text[end : end + 1] == "." and not text[end + 1 : end + 2].isalpha():
         return text[end + 1 :]

@@ -47,24 +47,24 @@ class Profile(NamedTuple):
     words: list[Cells]
 
     @property
-    def filled(self) -> int:
+    def filled_count(self) -> int:
         """The number of cells that are not missing."""
         return sum(cells.times for cells in (*self.numbers, *self.words))
 
     @property
-    def numeric(self) -> int:
+    def numeric_count(self) -> int:
         """The number of cells that may be numbers."""
         return sum(cells.times for cells in self.numbers)
 
     @property
-    def open(self) -> list[Cells]:
+    def open_cells(self) -> list[Cells]:
         """The cells that are another number under a dot than under a comma."""
         return [cells for cells in self.numbers if cells.number and cells.number.is_open]
 
     @property
     def open_dots(self) -> list[Cells]:
         """The cells such as 1.527, whose dot is a decimal mark or groups thousands."""
-        return [cells for cells in self.open if cells.number and cells.number.dot and cells.number.dot.fraction]
+        return [cells for cells in self.open_cells if cells.number and cells.number.dot and cells.number.dot.fraction]
 
     @property
     def below_thousand(self) -> list[Cells]:
@@ -80,7 +80,7 @@ class Profile(NamedTuple):
 Rows = Callable[[str], list[tuple[Any, ...]]]
 
 
-def text_of(name: str) -> str:
+def trimmed_sql(name: str) -> str:
     """Returns the SQL of the text of a column without the blanks around it."""
     return f"trim({quoted(name)}, {literal(BLANKS)})"
 
@@ -90,17 +90,17 @@ def untyped(name: str) -> str:
     return f"CASE WHEN starts_with({quoted(name)}, chr(2)) THEN substr({quoted(name)}, 2) ELSE {quoted(name)} END"
 
 
-def profiled(rows: Rows, name: str, missing: list[str], source: str = "texts") -> Profile:
+def profile_column(rows: Rows, name: str, missing: list[str], source: str = "texts") -> Profile:
     """Returns the profile of a column.
 
     `missing`: texts that a person names beside the usual marks.
     """
-    text = text_of(name)
+    text = trimmed_sql(name)
     digits = f"translate({text}, '012345678', '999999999')"
     shape = f"CASE WHEN strlen({text}) > {4 * SHAPE_CHARS} THEN 'words' ELSE {digits} END"
     zero = f"regexp_matches({text}, '^[^0-9]*0')"
     named = sorted({value.strip(BLANKS).lower() for value in missing})
-    given = f" AND lower({text}) NOT IN ({listed(named)})" if named else ""
+    given = f" AND lower({text}) NOT IN ({sql_list(named)})" if named else ""
     found = rows(
         f"SELECT {shape} AS shape, {zero} AS zero, count(*), any_value({text}) FROM {source} "
         f"WHERE {quoted(name)} IS NOT NULL{given} GROUP BY shape, zero LIMIT {_SHAPES}"
@@ -132,7 +132,7 @@ def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
     if any(number.footnote == "bracket" for _, number in shapes):
         value = f"regexp_replace({value}, '\\s*\\[.*$', '')"
     if any(number.trailing for _, number in shapes):
-        last = f"right({value}, 1) IN ({listed(MINUS)})"
+        last = f"right({value}, 1) IN ({sql_list(MINUS)})"
         value = f"CASE WHEN {last} THEN '-' || left({value}, -1) ELSE {value} END"
     kept = "." if mark == "." and kind == "DOUBLE" else ""
     value = _bare(value, chars, f"{kept}eE+" if scientific else kept, "," if mark == "," and kind == "DOUBLE" else "")
@@ -141,7 +141,7 @@ def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
     if profile.missing:
         missing = sorted({*profile.missing})
         compared = f"lower({text})" if any(char.isalpha() for char in "".join(missing)) else text
-        value = f"CASE WHEN {compared} IN ({listed(missing)}) THEN NULL ELSE {value} END"
+        value = f"CASE WHEN {compared} IN ({sql_list(missing)}) THEN NULL ELSE {value} END"
     return f"CAST({value} AS {kind})"
 
 
@@ -154,11 +154,11 @@ def _bare(value: str, chars: set[str], kept: str, comma: str) -> str:
     return f"translate({value}, {literal(source)}, {literal(target)})" if source else value
 
 
-def listed(texts: Iterable[str]) -> str:
+def sql_list(texts: Iterable[str]) -> str:
     """Returns some texts as SQL lists them."""
     return ", ".join(map(literal, texts))
 
 
-def most(cells: list[Cells]) -> Cells:
+def most_frequent(cells: list[Cells]) -> Cells:
     """Returns the most frequent ones of some cells."""
     return max(cells, key=lambda one: one.times, default=Cells("", False, 0, "", None))

@@ -75,26 +75,26 @@ class Elicitation:
         return value if complaint_about(self._schema, value) is None else None
 
 
-def shown(result: types.CallToolResult, tool: str, secrets: list[str]) -> Json:
+def result_json(result: types.CallToolResult, tool: str, secrets: list[str]) -> Json:
     """Returns `text`, `files` and `is_error` of a result, links as they are: they are not followed.
 
     The files are without the secrets; the text loses them later.
     """
     files: list[Json] = []
 
-    def text(block: types.ContentBlock) -> str:
+    def block_text(block: types.ContentBlock) -> str:
         if isinstance(block, types.TextContent):
             return block.text
         if isinstance(block, types.ImageContent | types.AudioContent):
-            return kept(block.data, block.mime_type)
+            return keep_file(block.data, block.mime_type)
         if isinstance(block, types.ResourceLink):
             return f"[link: {block.name}, {block.uri}]"
         resource = block.resource
         if isinstance(resource, types.TextResourceContents):
             return f"{resource.uri}:\n{resource.text}"
-        return kept(resource.blob, resource.mime_type, str(resource.uri).rpartition("/")[2])
+        return keep_file(resource.blob, resource.mime_type, str(resource.uri).rpartition("/")[2])
 
-    def kept(data: str, media_type: str | None, name: str = "") -> str:
+    def keep_file(data: str, media_type: str | None, name: str = "") -> str:
         raw = base64.b64decode(data, validate=True)
         for secret in secrets:
             raw = raw.replace(secret.encode(), b"[secret]")
@@ -104,7 +104,7 @@ def shown(result: types.CallToolResult, tool: str, secrets: list[str]) -> Json:
         files.append({"name": name, "media_type": kind, "data": base64.b64encode(raw).decode()})
         return f"[{kind}, {len(raw)} bytes, kept as the file {name}]"
 
-    texts = [text(block) for block in result.content]
+    texts = [block_text(block) for block in result.content]
     if (structure := result.structured_content) is not None and not _repeats(structure, texts):
         texts.append(json.dumps(structure, ensure_ascii=False))
     return {"text": "\n\n".join(texts)[:_TEXT_CHARS], "files": files[:_FILES], "is_error": result.is_error}

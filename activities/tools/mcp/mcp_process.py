@@ -28,7 +28,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
 from activities.bounded.own_bounds import bound_memory, data_bytes, leave_no_core
-from activities.tools.mcp.mcp_forms import Elicitation, complaint_about, shown
+from activities.tools.mcp.mcp_forms import Elicitation, complaint_about, result_json
 from activities.tools.mcp.pins import Pinned
 from temporal_supervisor.supervision.base.text import clean, one_line, quoted
 from temporal_supervisor.supervision.base.trust import Credentials
@@ -84,11 +84,11 @@ class _Process:
         self._asked: dict[int, Json] = {}
         self.stderr = ""
 
-    def say(self, message: Json) -> None:
+    def send(self, message: Json) -> None:
         line = self._withheld.withheld(json.dumps(message))
         self._writer.write(line.encode() + b"\n")
 
-    def over(self, reason: str) -> NoReturn:
+    def give_up(self, reason: str) -> NoReturn:
         """Ends this process and all that the server started; the reason goes to the Worker."""
         last = one_line(clean(self.stderr.strip().rpartition("\n")[2]), _ERROR_CHARS)
         line = self._withheld.withheld(json.dumps({"end": f"{reason}: {last}" if last else reason}))
@@ -113,19 +113,19 @@ class _Process:
             if "tool" in asked:
                 answer = await self._call(number, asked)
             else:
-                await self._list()
+                await self._list_tools()
                 answer = {"tools": [tool.model_dump() for tool in self._live]}
         except _Problem as problem:
             answer = {"problem": str(problem), "sent": problem.sent}
         except MemoryError:
-            self.over(f"its answer needs more than {_MEMORY >> 20} MiB of memory")
+            self.give_up(f"its answer needs more than {_MEMORY >> 20} MiB of memory")
         except Exception as error:
-            answer = {"problem": f"its answer can't be used: {said(error)}", "sent": True}
+            answer = {"problem": f"its answer can't be used: {error_line(error)}", "sent": True}
         finally:
             self._calls.pop(number, None)
-        self.say({"id": number, **answer})
+        self.send({"id": number, **answer})
 
-    async def _checked(self, asked: Json) -> str:
+    async def _checked_tool(self, asked: Json) -> str:
         """Returns the name of the tool that a call is of.
 
         Raises _Problem if it is not to be sent.
@@ -139,7 +139,7 @@ class _Process:
         if complaint:
             raise _Problem(f"Wrong arguments: {complaint}")
         if asked["effects"] or time.monotonic() - self._listed > _LISTED_FRESH:
-            await self._list()
+            await self._list_tools()
         live = [tool for tool in self._live if tool.name == pinned.name]
         if len(live) != 1:
             raise _Problem("the server has two tools of this name" if live else "the server has this tool no longer")
@@ -149,14 +149,14 @@ class _Process:
         return pinned.name
 
     async def _call(self, number: int, asked: Json) -> Json:
-        tool, told = await self._checked(asked), 0.0
+        tool, told = await self._checked_tool(asked), 0.0
 
-        async def show(progress: float, total: float | None, message: str | None) -> None:
+        async def report_progress(progress: float, total: float | None, message: str | None) -> None:
             nonlocal told
             if time.monotonic() - told >= _PROGRESS_EVERY:
                 told = time.monotonic()
                 share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-                self.say({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
+                self.send({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
 
         self._replies[number] = asked["replies"]
         try:
@@ -165,7 +165,7 @@ class _Process:
                 result = await self.client.call_tool(
                     tool,
                     asked["arguments"],
-                    progress_callback=show,
+                    progress_callback=report_progress,
                     meta=cast(types.RequestParamsMeta, {_KEY: asked["key"]}) if asked["effects"] else None,
                 )
         except TimeoutError:
@@ -182,9 +182,9 @@ class _Process:
             question = self._asked.pop(number, None)
         if question:
             return question
-        return shown(result, tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET])
+        return result_json(result, tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET])
 
-    async def _list(self) -> None:
+    async def _list_tools(self) -> None:
         """Asks for the definitions. A server that does not give them is ended: another one may."""
         live: list[Pinned] = []
         cursor = None
@@ -200,9 +200,9 @@ class _Process:
         except TimeoutError:
             if self._replies:  # a server that does one thing at a time is not ended because it does
                 raise _Problem("the server is busy with other calls, so this one was not made") from None
-            self.over(f"it does not list its tools within {_LIST_SECONDS} s")
+            self.give_up(f"it does not list its tools within {_LIST_SECONDS} s")
         except Exception as error:
-            self.over(f"it does not list its tools: {said(error)}")
+            self.give_up(f"it does not list its tools: {error_line(error)}")
         self._live, self._listed = live, time.monotonic()
 
     async def elicited(
@@ -241,12 +241,17 @@ class _Process:
                 limit=FRAME_BYTES,
             )
         except (OSError, ValueError) as error:
-            self.over(f"'{setup['command']}' can't be run: {getattr(error, 'strerror', None) or error}")
+            self.give_up(f"'{setup['command']}' can't be run: {getattr(error, 'strerror', None) or error}")
         bound_memory(own, max(memory, own))
         stdin, stdout, stderr = cast(Pipes, (process.stdin, process.stdout, process.stderr))
         incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        jobs = self._read(stdout, incoming), self._write(stdin, outgoing), self._listen(stderr), self._watch(memory)
+        jobs = (
+            self._read_messages(stdout, incoming),
+            self._write(stdin, outgoing),
+            self._listen(stderr),
+            self._watch(memory),
+        )
         work = asyncio.gather(*jobs)
         try:
             yield read, write
@@ -261,30 +266,30 @@ class _Process:
             await asyncio.sleep(_WATCH_SECONDS)
             processes = descendants()
             if len(processes) > _PROCESSES:
-                self.over(f"it has more than {_PROCESSES} processes")
+                self.give_up(f"it has more than {_PROCESSES} processes")
             if sum(map(own_bytes, processes)) > memory:
-                self.over(f"it needs more than {memory >> 20} MiB of memory")
+                self.give_up(f"it needs more than {memory >> 20} MiB of memory")
 
-    async def _read(self, stdout: asyncio.StreamReader, incoming: Any) -> None:
+    async def _read_messages(self, stdout: asyncio.StreamReader, incoming: Any) -> None:
         ignored = 0
         while True:
             try:
                 line = await stdout.readline()
             except ValueError:
-                self.over(f"it sent a message of more than {FRAME_BYTES >> 20} MiB")
+                self.give_up(f"it sent a message of more than {FRAME_BYTES >> 20} MiB")
             except MemoryError:
-                self.over(f"it needs more than {_MEMORY >> 20} MiB of memory here")
+                self.give_up(f"it needs more than {_MEMORY >> 20} MiB of memory here")
             if not line:
                 await asyncio.sleep(0.05)  # its last words on the other pipe
-                self.over("its process ended")
+                self.give_up("its process ended")
             try:
                 message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
             except ValueError:
                 ignored += 1
                 if line.lstrip().startswith(b"{"):
-                    self.over("it sent a message that is not JSON-RPC")
+                    self.give_up("it sent a message that is not JSON-RPC")
                 if ignored > _NO_MESSAGES:
-                    self.over("it writes what is not MCP to its standard output")
+                    self.give_up("it writes what is not MCP to its standard output")
                 continue
             await incoming.send(SessionMessage(message))
 
@@ -299,7 +304,7 @@ class _Process:
             self.stderr = (self.stderr + chunk.decode("utf-8", "replace"))[-4096:]
 
 
-def said(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Returns an error in a line; of a group its first one."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -363,13 +368,13 @@ async def _main() -> None:
                 transport = process.stdio()
             client = Client(transport, elicitation_callback=process.elicited, cache=None)
             process.client = await stack.enter_async_context(client)
-            process.say({"id": setup["id"]})
+            process.send({"id": setup["id"]})
             await process.serve(reader)
             asyncio.get_running_loop().call_later(_END_SECONDS + 1, end)
     except MemoryError:
-        process.over(f"its answers need more than {_MEMORY >> 20} MiB of memory")
+        process.give_up(f"its answers need more than {_MEMORY >> 20} MiB of memory")
     except BaseException as error:
-        process.over(f"the connection failed: {said(error)}")
+        process.give_up(f"the connection failed: {error_line(error)}")
 
 
 def main() -> None:

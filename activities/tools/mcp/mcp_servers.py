@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from activities.bounded.bounded_child import Child
-from activities.heartbeat import show
+from activities.heartbeat import set_details
 from activities.tools.files import open_to_others
 from activities.tools.mcp.pins import Pinned, pin_command, read_pins
 from activities.tools.secrets import Secrets
@@ -61,7 +61,7 @@ class McpTools(ToolSource):
             server_tool(self._name, pinned.name),
             "",
             Arguments,
-            partial(self._run, said.effects != "read"),
+            partial(self._call_tool, said.effects != "read"),
             outside=True,
             server=self._connection.server.remote_host,
             **said.said,
@@ -69,7 +69,7 @@ class McpTools(ToolSource):
         )
         return tool.as_pinned(pinned)
 
-    async def _run(self, effects: bool, arguments: object, context: ToolContext) -> ToolOutput:
+    async def _call_tool(self, effects: bool, arguments: object, context: ToolContext) -> ToolOutput:
         assert context.pinned is not None
         question = {
             "tool": context.pinned.model_dump(),
@@ -80,7 +80,7 @@ class McpTools(ToolSource):
             "timeout": self._timeout.total_seconds(),
         }
         try:
-            answer = await self._connection.ask(question, self._timeout)
+            answer = await self._connection.request(question, self._timeout)
         except McpFailed as failed:
             problem = f"MCP server '{self._name}': {str(failed).rstrip('.')}."
             raise ToolMisuse(f"{problem} {_CHECK_FIRST}" if effects and failed.sent else problem) from None
@@ -110,14 +110,14 @@ class McpConnection:
 
     async def tools(self) -> list[Pinned]:
         """Returns the definitions of all tools that the server has now. Raises McpFailed."""
-        return [Pinned.model_validate(tool) for tool in (await self.ask({}, _START))["tools"]]
+        return [Pinned.model_validate(tool) for tool in (await self.request({}, _START))["tools"]]
 
-    async def ask(self, question: Json, time: timedelta) -> Json:
+    async def request(self, question: Json, time: timedelta) -> Json:
         """Returns the answer to a question that the server may work on for that time. Raises McpFailed."""
         async with self._slots:
             self._open += 1
             try:
-                return await (await self._ready()).ask(question, time)
+                return await (await self._ready()).request(question, time)
             finally:
                 self._open -= 1
                 if self._idle:
@@ -132,11 +132,11 @@ class McpConnection:
     async def _ready(self) -> "_ServerProcess":
         child = self._child
         if child is None or (child.done() and (child.exception() or child.result().ended)):
-            child = self._child = asyncio.create_task(self._started())
+            child = self._child = asyncio.create_task(self._start_process())
             child.add_done_callback(lambda task: task.cancelled() or task.exception())  # it may be awaited no more
         return await asyncio.shield(child)  # the next call has use for it
 
-    async def _started(self) -> "_ServerProcess":
+    async def _start_process(self) -> "_ServerProcess":
         server = self.server
         try:
             if server.command and (why := open_to_others(self.folder / "team.toml")):
@@ -166,18 +166,18 @@ class _ServerProcess:
     async def start(self, setup: Json) -> None:
         """Returns once the server is connected. Raises McpFailed."""
         reader, self._writer = await asyncio.open_connection(sock=self._child.socket, limit=_LINE_BYTES)
-        self._reading = asyncio.create_task(self._read(reader))
+        self._reading = asyncio.create_task(self._read_replies(reader))
         try:
-            await self.ask(setup, _START)
+            await self.request(setup, _START)
         except McpFailed as failed:
             raise McpFailed(f"it does not start: {failed}") from None
 
-    async def ask(self, question: Json, time: timedelta) -> Json:
+    async def request(self, question: Json, time: timedelta) -> Json:
         """Returns the answer; that to the first question is that the server is connected. Raises McpFailed."""
         number, seconds = next(self._numbers), (time + _PATIENCE).total_seconds()
         self._waiting[number] = asyncio.get_running_loop().create_future()
-        show(lambda: {"progress": self._progress[number]} if number in self._progress else {})
-        self._send({"id": number, **question})
+        set_details(lambda: {"progress": self._progress[number]} if number in self._progress else {})
+        self._send_line({"id": number, **question})
         try:
             answer = await asyncio.wait_for(self._waiting[number], seconds)
         except TimeoutError:
@@ -185,7 +185,7 @@ class _ServerProcess:
             self.end()
             raise McpFailed(self._reason, sent=True) from None
         except asyncio.CancelledError:
-            self._send({"cancel": number})
+            self._send_line({"cancel": number})
             raise
         finally:
             del self._waiting[number]
@@ -199,10 +199,10 @@ class _ServerProcess:
         self.ended = True
         self._reading.cancel()
 
-    def _send(self, message: Json) -> None:
+    def _send_line(self, message: Json) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
+    async def _read_replies(self, reader: asyncio.StreamReader) -> None:
         try:
             try:
                 while line := await reader.readline():

@@ -56,11 +56,11 @@ def differences(server: str, pinned: dict[str, Pinned], live: dict[str, Pinned])
     for name in sorted(pinned.keys() | live.keys()):
         before, after = pinned.get(name), live.get(name)
         if before != after:
-            yield f"{server}.{name}: {_change(before, after)}"
+            yield f"{server}.{name}: {_change_word(before, after)}"
             yield from list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=1))[2:]
 
 
-def _change(before: Pinned | None, after: Pinned | None) -> str:
+def _change_word(before: Pinned | None, after: Pinned | None) -> str:
     """Returns a word for the change of a definition."""
     if before is None:
         return "new"

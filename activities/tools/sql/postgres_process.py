@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from activities.files.values import shown
+from activities.files.values import value_text
 from activities.tools.sql.sql_check import Refused, check, tables_read
 
 Json = dict[str, Any]
@@ -87,7 +87,7 @@ def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> J
     async def work(connection: asyncpg.Connection) -> Json:
         statement = await connection.prepare(checked)  # exactly one
         fetched = await (await statement.cursor()).fetch(bounds["rows"] + 1)
-        rows = [[shown(value)[: bounds["cell"]] for value in row.values()] for row in fetched[: bounds["rows"]]]
+        rows = [[value_text(value)[: bounds["cell"]] for value in row.values()] for row in fetched[: bounds["rows"]]]
         names = [attribute.name for attribute in statement.get_attributes()]
         return {"columns": names, "rows": rows, "more": len(fetched) > bounds["rows"]}
 

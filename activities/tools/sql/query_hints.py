@@ -228,7 +228,7 @@ def _on_text(text: str, column: Json, columns: Sequence[Json], *, matched: bool)
     is_there = plain in values
     others = [value for value in values if value != plain and _contains(value, plain)]
     if is_there and others and not is_pattern:
-        left_out = f"{quoted(plain)} in them, which this leaves out: {_listed(others)}."
+        left_out = f"{quoted(plain)} in them, which this leaves out: {_list_text(others)}."
         yield f"{name} has other values with {left_out}"
     if is_there or matched:
         return
@@ -236,7 +236,7 @@ def _on_text(text: str, column: Json, columns: Sequence[Json], *, matched: bool)
     meant = closest(plain, values)
     homes = [each for each in columns if plain in each.get("values", [])]
     if others and not is_pattern:
-        yield f"{name} has no {quoted(plain)}, but {_listed(others)}."
+        yield f"{name} has no {quoted(plain)}, but {_list_text(others)}."
     elif meant is not None:
         yield f"{name} has no {quoted(plain)}, but {quoted(meant)}."
     elif homes:
@@ -257,7 +257,7 @@ def _contains(value: str, text: str) -> bool:
     return re.search(pattern, value, re.IGNORECASE) is not None
 
 
-def _listed(values: Sequence[str]) -> str:
+def _list_text(values: Sequence[str]) -> str:
     shown = ", ".join(quoted(cut(value, _VALUE_BYTES)) for value in values[:_SHOWN])
     more = len(values) - _SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

@@ -71,14 +71,14 @@ def check(sql: str, tables: list[str], dialect: str = "duckdb") -> exp.Expr:
     # Outside its part of the query such a name of PostgreSQL's is a table of the server.
     if odd := [name for name in names if not _PLAIN_NAME.fullmatch(name) or name.startswith("pg_")]:
         raise Refused(f"'{odd[0]}' cannot name a WITH clause. Use letters, digits and underscores, and no pg_.")
-    _check_tables(query, set(map(_plain, tables)), names, dialect)
+    _check_tables(query, set(map(_plain_name, tables)), names, dialect)
     return query
 
 
 def tables_read(query: exp.Expr, tables: list[str], dialect: str = "duckdb") -> list[str]:
     """Returns the names of `tables` that `query` reads."""
     read = {_spelled(table, dialect) for table in query.find_all(exp.Table)}
-    return [name for name in tables if _plain(name) in read]
+    return [name for name in tables if _plain_name(name) in read]
 
 
 def columns_read(query: exp.Expr) -> list[str] | None:
@@ -89,7 +89,7 @@ def columns_read(query: exp.Expr) -> list[str] | None:
     return sorted({column.name.lower() for column in query.find_all(exp.Column)})
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     """Returns a listed name without quotes, in lower case."""
     return name.replace('"', "").lower()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from activities.files.values import literal, quoted, shown
+from activities.files.values import literal, quoted, value_text
 from activities.tools.sql.empty_result import conditions_met
 from activities.tools.sql.sql_check import Refused, check, columns_read, tables_read
 from activities.tools.sql.tied_rows import leaves_out_a_tie
@@ -67,7 +67,7 @@ def reply(sql: str, setup: Json) -> Json:
         cursor.execute(statements[0])
         names = [column[0] for column in cursor.description or []]
         fetched = cursor.fetchmany(rows + 1)
-        shown_rows = [[shown(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
+        shown_rows = [[value_text(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
         met = conditions_met(cursor, query) if _tells_of_no_row(fetched) else None
         tied = bool(fetched) and leaves_out_a_tie(cursor, query)
     except MemoryError:
@@ -95,7 +95,7 @@ def _tells_of_no_row(fetched: list[tuple[Any, ...]]) -> bool:
     return all(value is None or value == 0 for row in fetched for value in row)
 
 
-def refused(queries: list[str], tables: list[str], dialect: str) -> list[str]:
+def refusals(queries: list[str], tables: list[str], dialect: str) -> list[str]:
     """Returns the reason why each of these queries over some tables cannot run; empty if it can."""
     return [_refusal(sql, tables, dialect) for sql in queries]
 

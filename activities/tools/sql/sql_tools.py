@@ -32,7 +32,7 @@ from activities.tools.sql.table_words import (
     about_table,
     all_described,
     column_summary,
-    described,
+    description_lines,
     example_block,
     markdown_rows,
     meaning,
@@ -110,11 +110,11 @@ class Database:
         is_here = all(host.startswith("/") or is_loopback(host) for host in hosts)
         return "" if is_here else self._name
 
-    async def get(self, run: Files | None = None) -> "Database":
+    async def load(self, run: Files | None = None) -> "Database":
         """Returns itself with its tables described. Raises ToolMisuse if they cannot be now."""
         if time.monotonic() - self._described <= _DESCRIBED_SECONDS:
             return self
-        described = await self._asked("", "describe")
+        described = await self._query_process("", "describe")
         self.tables, self.names = [], []
         for table in described["tables"]:
             name = table["name"]
@@ -126,9 +126,9 @@ class Database:
     async def query(self, sql: str, run_id: str = "") -> Json:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
         bounds = {"rows": limits.SQL_ROWS, "cell": SQL_CELL_CHARS}
-        return await self._asked(run_id, "reply", sql, self.names, bounds)
+        return await self._query_process(run_id, "reply", sql, self.names, bounds)
 
-    async def _asked(self, owner: str, function: str, *arguments: Any) -> Json:
+    async def _query_process(self, owner: str, function: str, *arguments: Any) -> Json:
         problem = f"The database {self._name} cannot be read now"
         try:
             url = self._secrets.value(self._name)
@@ -244,7 +244,7 @@ class TableTools(ToolSource):
         if isinstance(self._store, Database):
             server = self._store.remote
         else:
-            store = await self._store.get()
+            store = await self._store.load()
             if self._options.tables and not store.names:
                 raise ValueError("; ".join(store.unread) or "the files hold no table")
             await self._check_options(store.names, "duckdb")
@@ -259,7 +259,7 @@ class TableTools(ToolSource):
             "server": server,
             "version": self._version,
         }
-        names: dict[str, Any] = {"sql_tables": self._named}
+        names: dict[str, Any] = {"sql_tables": self._name_values}
         return [
             Tool(
                 name,
@@ -272,9 +272,9 @@ class TableTools(ToolSource):
             for name, kind in self._tools.items()
         ]
 
-    async def _named(self, run: Files | None, text: str) -> str:
+    async def _name_values(self, run: Files | None, text: str) -> str:
         """Returns a line on the values that a text names; empty if it names none."""
-        store = await self._store.get(run)
+        store = await self._store.load(run)
         conditions = conditions_named(text, store.tables)
         return f"Values that your subtask names: {'; '.join(conditions)}" if conditions else ""
 
@@ -287,7 +287,7 @@ class TableTools(ToolSource):
     async def problems(self) -> list[str]:
         """Returns the files that cannot be read, with the reasons, or the problem with the database."""
         try:
-            store = await self._store.get()
+            store = await self._store.load()
             if isinstance(store, Database):
                 await self._check_options(store.names, "postgres")
         except (ToolMisuse, ValueError) as problem:
@@ -304,7 +304,7 @@ class TableTools(ToolSource):
             return
         try:
             queries = [example.sql for example in examples]
-            found = await _engines(CHILD).call("", _CHECK_TIME, "refused", queries, names, dialect)
+            found = await _engines(CHILD).call("", _CHECK_TIME, "refusals", queries, names, dialect)
         except BoundExceeded as exceeded:
             raise ValueError(f"the examples cannot be checked: {exceeded}") from None
         for example, problem in zip(examples, found, strict=True):
@@ -314,7 +314,7 @@ class TableTools(ToolSource):
     async def catalogue(self, run: Files | None) -> dict[str, str]:
         """Returns a line for each table: its columns with their ranges or first values."""
         try:
-            store = await self._store.get(run)
+            store = await self._store.load(run)
         except ToolMisuse as problem:
             return {f"database {self._options.url}": str(problem)}
         lines: dict[str, str] = {}
@@ -335,10 +335,10 @@ class TableTools(ToolSource):
         return lines
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
-        store = await self._store.get(context.files)
+        store = await self._store.load(context.files)
         named = [table for table in store.tables if table["name"] == arguments.table]
         if named:
-            lines = until_full(described(named[0], self._options), _ONE_TABLE_CHARS)
+            lines = until_full(description_lines(named[0], self._options), _ONE_TABLE_CHARS)
             return ToolOutput("\n".join(lines))
         room = limits.TOOL_OUTPUT_CHARS - _REST_CHARS
         shown = all_described(store.tables, self._options, room) or [NO_TABLES]
@@ -352,7 +352,7 @@ class TableTools(ToolSource):
         return ToolOutput("\n".join(shown))
 
     async def _query(self, arguments: QueryData, context: ToolContext) -> ToolOutput:
-        store = await self._store.get(context.files)
+        store = await self._store.load(context.files)
         sql = _plain_quotes(_FENCE.sub("", arguments.sql))
         try:
             rows = await self._rows(store, sql, context.run_id)

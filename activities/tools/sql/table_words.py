@@ -107,13 +107,13 @@ def all_described(tables: list[Json], options: TableOptions, room: int) -> list[
 
     No more is made of a table than is shown: all of many would keep the event loop too long.
     """
-    wholes = ("\n".join(until_full(described(table, options), room)) for table in tables)
+    wholes = ("\n".join(until_full(description_lines(table, options), room)) for table in tables)
     shown = until_full(wholes, room)
     if sum(map(len, shown)) <= room:
         return shown
     share = max(room // len(tables), _LEAST_SHOWN)
     listed, others = tables[: room // share], tables[room // share :]
-    parts = [until_full(described(table, options), share) for table in listed]
+    parts = [until_full(description_lines(table, options), share) for table in listed]
     shown = [cut("\n".join(part), share) for part in parts]
     if others:
         names = ", ".join(until_full((table["name"] for table in others), _NAMES_CHARS))
@@ -121,7 +121,7 @@ def all_described(tables: list[Json], options: TableOptions, room: int) -> list[
     return [*shown, "Tables are cut: this tool shows all of one if you give its name as `table`."]
 
 
-def described(table: Json, options: TableOptions) -> Iterator[str]:
+def description_lines(table: Json, options: TableOptions) -> Iterator[str]:
     """Yields the lines that describe a table."""
     name = table["name"]
     columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])

@@ -34,10 +34,10 @@ def on_text_columns(problem: str, sql: str, tables: Sequence[Json]) -> str:
         meant = [column for column in named if _begins_with_numbers(column)]
     else:
         return ""
-    return "".join(_about(column) for column in meant[:_COLUMNS] if contents(column))
+    return "".join(_column_hint(column) for column in meant[:_COLUMNS] if contents(column))
 
 
-def _about(column: Json) -> str:
+def _column_hint(column: Json) -> str:
     name = column["sql"]
     known = contents(column, CATALOGUE_VALUES)
     line = f"Column {name} has texts: {known}. Compare it with a text in quotes."

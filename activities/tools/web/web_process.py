@@ -44,8 +44,8 @@ def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) 
         if here not in listed and (here != own or here.scheme != "https"):
             raise NotFetched(f"it leads to {url}, which is of no host that the team lists")
         try:
-            connected = contextlib.closing(_connected(here, private and here in listed))
-            with connected as connection, _asked(connection, here, url) as response:
+            connected = contextlib.closing(_connect(here, private and here in listed))
+            with connected as connection, _request(connection, here, url) as response:
                 if response.status not in _REDIRECTED:
                     body = _body(response)
                     return {"url": url, "text": _text(response, body, Path(folder)) + _links(body, url, listed)}
@@ -55,7 +55,7 @@ def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) 
     raise NotFetched(f"it leads from page to page more than {_REDIRECTS} times")
 
 
-def _connected(here: Site, private: bool) -> socket.socket:
+def _connect(here: Site, private: bool) -> socket.socket:
     """Returns a connection to one of the host's addresses, of which none may be forbidden."""
     try:
         found = socket.getaddrinfo(here.host, here.port, type=socket.SOCK_STREAM)
@@ -80,7 +80,7 @@ def _connected(here: Site, private: bool) -> socket.socket:
     raise problem
 
 
-def _asked(connection: socket.socket, here: Site, url: str) -> http.client.HTTPResponse:
+def _request(connection: socket.socket, here: Site, url: str) -> http.client.HTTPResponse:
     parts = urlsplit(url)
     asking = http.client.HTTPConnection(here.host, here.port)
     asking.sock, asking.auto_open = connection, 0

@@ -100,7 +100,7 @@ async def _asked(settings: Settings, model: "AnthropicModel", address: str) -> A
 async def _unreachable(settings: Settings, model: "AnthropicModel", address: str) -> CheckRow | None:
     """Returns the problem of an endpoint that is away, or refuses the credential."""
     try:
-        await model.ask("/v1/models", None, _LIST_TIME)
+        await model.request_json("/v1/models", None, _LIST_TIME)
     except ModelFailure as failure:
         if failure.kind in (ErrorKind.PROVIDER_UNREACHABLE, ErrorKind.PROVIDER_AUTHENTICATION):
             return _failed(settings, address, failure)
@@ -111,7 +111,7 @@ async def _called(settings: Settings, model: "AnthropicModel", address: str, nam
     """Makes one real call, of one token, and returns how it went."""
     started = time.monotonic()
     try:
-        await model.ask("/v1/messages", _call(name, "Say yes.", 1), _CALL_TIME)
+        await model.request_json("/v1/messages", _call(name, "Say yes.", 1), _CALL_TIME)
     except ModelFailure as failure:
         return _failed(settings, address, failure)
     took = time.monotonic() - started
@@ -132,7 +132,7 @@ async def _facts(settings: Settings, model: "AnthropicModel") -> EndpointFacts:
 
 async def _standin_row(model: "AnthropicModel", address: str) -> CheckRow:
     try:
-        await model.ask("/v1/models", None, limits.CONNECT_TIMEOUT)
+        await model.request_json("/v1/models", None, limits.CONNECT_TIMEOUT)
     except ModelFailure as failure:
         if failure.kind is ErrorKind.PROVIDER_UNREACHABLE:
             fix = "start it, or correct ANTHROPIC_BASE_URL"
@@ -226,7 +226,7 @@ async def _measured(model: "AnthropicModel", name: str) -> _Speed:
 
 async def _timed(model: "AnthropicModel", body: dict[str, object]) -> tuple[dict[str, object], float]:
     started = time.monotonic()
-    reply = await model.ask("/v1/messages", body, _CALL_TIME)
+    reply = await model.request_json("/v1/messages", body, _CALL_TIME)
     return reply, max(time.monotonic() - started, 1e-3)
 
 

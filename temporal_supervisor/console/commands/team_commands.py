@@ -255,7 +255,7 @@ def _free_rows(toolbox: Toolbox) -> Iterator[RenderableType]:
 
     Those, too, say where a call goes.
     """
-    for tool in toolbox.named(toolbox.names()):
+    for tool in toolbox.tools_named(toolbox.names()):
         free = [name for name in tool.schema().get("properties", {}) if name not in tool.targets]
         if tool.targets and free and tool.provided is None:
             words = f"{tool.name}: no target limits {', '.join(free)}"

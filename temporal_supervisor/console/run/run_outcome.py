@@ -10,7 +10,7 @@ from temporalio import workflow
 from temporalio.client import WorkflowExecutionDescription
 
 from activities.contracts.run_contracts import Published
-from activities.replies.agent_story import AgentStories, below, stored_events
+from activities.replies.agent_story import AgentStories, in_run_above, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from activities.store.reading import read_plan
 from temporal_supervisor.console.base.command import CANCELLED, DONE, FAILED
@@ -144,7 +144,7 @@ async def full_trace(run: Run, store: ArtifactStore | None) -> list[TraceEvent]:
     except NoRun:
         if (forgotten := await stored_trace(run.id, store)) is None or store is None:
             raise
-        return await AgentStories(store).whole(forgotten)
+        return await AgentStories(store).with_conversations(forgotten)
     stored = None if is_open(described) else await stored_trace(run.id, store)
     events = await events_of(run, run.id) if stored is None else stored
     if store is None:
@@ -154,7 +154,7 @@ async def full_trace(run: Run, store: ArtifactStore | None) -> list[TraceEvent]:
     if is_open(described):
         first_run_id = described.raw_description.workflow_execution_info.first_run_id
         events += await _under_way(run, described, first_run_id, stories, store)
-    return await stories.whole(events)
+    return await stories.with_conversations(events)
 
 
 def _has_time(event: TraceEvent) -> bool:
@@ -203,7 +203,7 @@ async def _under_way(
             if below_it.workflow_type == RUN_TYPE:
                 own = await _with_waiting(await events_of(run, child.workflow_id), stories)
                 own += await _under_way(run, below_it, first_run_id, stories, store)
-                events += [below(path, event) for event in own]
+                events += [in_run_above(path, event) for event in own]
                 continue
             calls = [call async for call in store.objects(calls_of(run.id, first_run_id, child.workflow_id)[0])]
             if calls:

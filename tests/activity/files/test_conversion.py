@@ -119,7 +119,7 @@ def test_a_column_is_what_all_its_values_are(tmp_path: Path, values: list[str], 
 
 
 def test_a_value_is_read_only_if_it_has_the_shape() -> None:
-    read = DateReading("DATE", "x", r"^\d+$", "error('read')").read
+    read = DateReading("DATE", "x", r"^\d+$", "error('read')").value_sql
     assert duckdb.execute(f"SELECT {read} FROM (VALUES ('a'), (NULL)) AS t(x)").fetchall() == [(None,), (None,)]
 
 

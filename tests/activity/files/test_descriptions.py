@@ -98,11 +98,14 @@ def test_a_table_is_named_by_its_file_by_both_or_alone() -> None:
     ).says
     described = says.of_file("b.xlsx", ["b.xlsx", "c.csv"])
     assert described is not None
-    said = {name: (described.of(name).header, described.of(name).decimal) for name in ("b_one", "b_two", "b_three")}
+    said = {
+        name: (described.of_table(name).header, described.of_table(name).decimal)
+        for name in ("b_one", "b_two", "b_three")
+    }
     assert said == {"b_one": (2, None), "b_two": (2, ","), "b_three": (4, None)}
     other = says.of_file("c.csv", ["b.xlsx", "c.csv"])
     assert other is not None
-    assert (other.of("c").header, other.of("b_three").header) == (None, 4)
+    assert (other.of_table("c").header, other.of_table("b_three").header) == (None, 4)
 
 
 def test_words_alone_change_nothing_of_the_reading() -> None:

@@ -370,7 +370,7 @@ async def test_hostile_files_are_named_once_and_leave_the_others(
     ]
     assert reports["line break' OR 1=1.csv"].tables[0]["name"] == "line_break_or_1_1"
     assert output.text.startswith("| select |")
-    monkeypatch.setattr(FileCache, "_one", again)
+    monkeypatch.setattr(FileCache, "_convert_one", again)
     kept = await RunFiles(store, FileCache(tmp_path / "cache"), "run-2", files.ref).reports()
     assert [report.name for report in kept if reports[report.name] != report] == ["corner.xlsx"]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.files.file_cache import FileCache
-from activities.files.values import shown
+from activities.files.values import value_text
 from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableTools
 from activities.tools.sql.table_words import TableOptions
@@ -39,12 +39,12 @@ from temporal_supervisor.supervision.grounding.support import Support
     ],
 )
 def test_numbers_are_shown_without_groups_and_exponents(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert value_text(value) == text
 
 
 @given(st.decimals(-(10**11), 10**11, places=3))
 def test_a_number_as_people_write_it_is_shown_as_written(value: Decimal) -> None:
-    assert Decimal(shown(float(value))) == value
+    assert Decimal(value_text(float(value))) == value
 
 
 @pytest.mark.parametrize(

@@ -172,10 +172,10 @@ async def test_a_memory_that_cannot_be_read_is_as_good_as_none(tmp_path: Path, c
     file = tmp_path / "endpoints.json"
     file.write_bytes(content)
     memory = EndpointMemory(file)
-    assert memory.find("a", "m") == ModelTraits()
-    memory.keep("a", "m", ModelTraits(window=1, schemas=True))
-    assert memory.find("a", "m") == ModelTraits(schemas=True)
-    EndpointMemory(tmp_path / "none" / "endpoints.json").keep("a", "m", ModelTraits(schemas=True))
+    assert memory.recall("a", "m") == ModelTraits()
+    memory.remember("a", "m", ModelTraits(window=1, schemas=True))
+    assert memory.recall("a", "m") == ModelTraits(schemas=True)
+    EndpointMemory(tmp_path / "none" / "endpoints.json").remember("a", "m", ModelTraits(schemas=True))
 
 
 @pytest.mark.parametrize(

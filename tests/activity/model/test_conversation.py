@@ -69,7 +69,7 @@ async def talk(store: ArtifactStore, turns: int, output_chars: int = 5000) -> li
             key_of(turn),
             Entry(
                 opening=None if past else OPENING,
-                ancestors=[*past.last.ancestors, past.head] if past else [],
+                ancestors=[*past.last_entry.ancestors, past.head] if past else [],
                 input=new,
                 reply=answer,
             ),

@@ -165,7 +165,7 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
 
 async def test_a_call_that_waits_for_its_turn_says_so_and_is_no_failed_call(clock: Clock) -> None:
     async with gated(GOOD, clock) as (server, gate):
-        gate.take_at_once(1)  # as the endpoint serves one at a time
+        gate.limit_calls(1)  # as the endpoint serves one at a time
         held = server.reply = Held()
         first, second = StreamProgress(), StreamProgress()
         calls = [asyncio.create_task(gate.complete(ask(), progress)) for progress in (first, second)]

@@ -12,7 +12,7 @@ from cryptography import x509
 
 from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES
 from activities.model.port import BadAnswer, ModelFailure, ModelMessage, ModelUsage, StreamProgress
-from activities.model.stream import MODEL_REPLY_DEPTH, checked
+from activities.model.stream import MODEL_REPLY_DEPTH, check_message
 from temporal_supervisor.supervision.base.trust import Credentials
 from tests.activity.certificates import self_signed
 from tests.activity.model import http_fixture as http
@@ -140,7 +140,7 @@ async def test_an_answer_that_could_not_be_read_again_is_refused(value: str) -> 
 def test_an_answer_that_is_no_json_is_never_stored(value: Any) -> None:
     message = ModelMessage(content=[{"type": "new", "a": value}], stop_reason="end_turn", usage=ModelUsage(), model="m")
     with pytest.raises(BadAnswer):
-        checked(message, Credentials())
+        check_message(message, Credentials())
 
 
 IMPOSSIBLE: list[Any] = [-1, 10**400, [1]]  # the SDK makes numbers of "10" and true

@@ -50,17 +50,17 @@ async def test_how_json_is_asked_for_is_set_or_found_or_safe(
     structured: str | None, model: str, facts: EndpointFacts, schemas: bool
 ) -> None:
     async with adapter(structured=structured) as endpoint:
-        assert endpoint.settled(model, facts).schemas is schemas
+        assert endpoint.traits_for_run(model, facts).schemas is schemas
 
 
 async def test_a_run_keeps_the_window_that_was_set_or_found_when_it_began() -> None:
     found = EndpointFacts(address="a:1", models={"qwen": ModelTraits(window=16_384)})
     async with adapter() as endpoint, adapter(windows={"qwen": 8192}) as other:
-        assert endpoint.settled("qwen", found).window == 16_384
-        assert other.settled("qwen", found).window == 8192
-        assert endpoint.settled("other", found).window == limits.UNKNOWN_WINDOW_TOKENS
+        assert endpoint.traits_for_run("qwen", found).window == 16_384
+        assert other.traits_for_run("qwen", found).window == 8192
+        assert endpoint.traits_for_run("other", found).window == limits.UNKNOWN_WINDOW_TOKENS
         # Another Worker's setting changes nothing for a run that has begun.
-        assert other.window("qwen", endpoint.settled("qwen", found)).tokens == 16_384
+        assert other.window("qwen", endpoint.traits_for_run("qwen", found)).tokens == 16_384
 
 
 async def test_a_server_that_ends_calls_with_end_turn_has_asked_for_tools() -> None:

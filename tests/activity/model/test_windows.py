@@ -174,7 +174,7 @@ async def test_a_clearing_frees_much_and_spares_new_outputs_where_it_can(counted
     reply = ModelMessage(content=[{"type": "text", "text": "?"}], stop_reason="x", usage=usage, model="")
     past = Conversation(OPENING, [Entry(input=added, reply=reply) for added in inputs], inputs, "head")
     window = Window(1_000_000, long_context_threshold=14_500)
-    assert (await NextPrompt(window, past, [], output()).first()).view.cleared == cleared
+    assert (await NextPrompt(window, past, [], output()).first_draft()).view.cleared == cleared
 
 
 def test_settings_go_before_the_list() -> None:

@@ -54,7 +54,7 @@ async def store(tmp_path: Path) -> ArtifactStore:
 async def test_a_conversation_is_told_before_the_event_that_ends_it(store: ArtifactStore) -> None:
     begun = TraceEvent(seq=1, at=at(1), type="subtask_started", subtask_id="t1")
     other = TraceEvent(seq=2, at=at(3), type="phase")
-    events = await AgentStories(store).whole([begun, other, ended(5, SECOND)])
+    events = await AgentStories(store).with_conversations([begun, other, ended(5, SECOND)])
     assert [(event.seq, event.type) for event in events] == [
         *((1, "subtask_started"), (2, "turn"), (3, "tool"), (4, "phase"), (5, "note"), (6, "turn")),
         (7, "subtask_completed"),
@@ -68,7 +68,7 @@ async def test_a_conversation_is_told_before_the_event_that_ends_it(store: Artif
 
 
 async def test_a_conversation_that_goes_on_is_told_from_where_it_ended(store: ArtifactStore) -> None:
-    events = await AgentStories(store).whole([ended(5, SECOND), ended(6, THIRD)])
+    events = await AgentStories(store).with_conversations([ended(5, SECOND), ended(6, THIRD)])
     assert [event.type for event in events].count("turn") == 3
     assert [event.type for event in events][-3:] == ["note", "turn", "subtask_completed"]
     assert events[-2].at == at(6)  # a Worker's clock may be ahead of the server's
@@ -76,7 +76,7 @@ async def test_a_conversation_that_goes_on_is_told_from_where_it_ended(store: Ar
 
 async def test_what_cannot_be_read_stays_named(store: ArtifactStore) -> None:
     gone = call_key(RUN, UUID, f"{RUN}/t1/1", "turn.9", SHA)
-    (unread,) = await AgentStories(store).whole([ended(5, gone)])
+    (unread,) = await AgentStories(store).with_conversations([ended(5, gone)])
     assert unread.data["head"] == gone
 
 
@@ -84,7 +84,7 @@ async def test_a_nested_run_is_told_with_paths_of_subtasks(store: ArtifactStore)
     nested = "[" + ended(5, SECOND).model_dump_json() + "]"
     ref = await store.put_output(RUN, nested.encode())
     above = TraceEvent(seq=1, at=at(6), type="subtask_completed", subtask_id="t3", data={"trace_ref": ref})
-    events = await AgentStories(store).whole([above])
+    events = await AgentStories(store).with_conversations([above])
     assert [event.subtask_id for event in events] == ["t3/t1"] * 5 + ["t3"]
     assert events[-1].data == {}
 
@@ -94,6 +94,6 @@ async def test_a_call_that_was_written_as_text_is_told_as_such(tmp_path: Path) -
     written = reply({**CALL, "id": "written_1_ab"})
     opening = Opening(system="", model="a-model")
     await ConversationStore(store).save(FIRST, Entry(opening=opening, input=[], reply=written, at=at(2)))
-    events = await AgentStories(store).whole([ended(5, FIRST)])
+    events = await AgentStories(store).with_conversations([ended(5, FIRST)])
     assert [event.type for event in events] == ["turn", "note", "tool", "subtask_completed"]
     assert events[1].data == {"text": "the call was written as text"}

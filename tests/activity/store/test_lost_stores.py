@@ -57,7 +57,7 @@ READS: dict[str, Callable[[ArtifactStore, str], Awaitable[object]]] = {
     "get": lambda store, key: store.get(key),
     "read": lambda store, key: store.read(key, len),
     "list": lambda store, _: store.list_keys("run/"),
-    "adopt": lambda store, _: store.adopt("run", "uploads/" + "a" * 64),
+    "adopt": lambda store, _: store.copy_upload("run", "uploads/" + "a" * 64),
     "begin": lambda store, _: store.begin(),
 }
 

@@ -27,7 +27,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import ToolRun
 from activities.tools.mcp import mcp_servers
-from activities.tools.mcp.mcp_forms import shown
+from activities.tools.mcp.mcp_forms import result_json
 from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
@@ -283,7 +283,7 @@ async def test_a_call_with_effects_carries_its_key(benign: Shop) -> None:
 def test_a_text_that_a_server_gives_as_a_structure_too_is_shown_once() -> None:
     content: list[types.ContentBlock] = [types.TextContent(type="text", text="a page\n")]
     result = types.CallToolResult(content=content, structured_content={"content": "a page"})
-    assert shown(result, "read", [])["text"] == "a page\n"
+    assert result_json(result, "read", [])["text"] == "a page\n"
 
 
 async def test_null_stands_for_an_argument_that_is_left_out(benign: Shop) -> None:

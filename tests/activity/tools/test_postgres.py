@@ -139,7 +139,7 @@ async def test_ordinary_queries_answer_as_they_were_written(sales: Database, url
         r"""SELECT 'it''s \', E'\'x\\', $$it's \'$$, $a$;$$--$a$, '/*', E'a\tb', '--' AS "q""x" """,
     ]:
         raw = [["NULL" if cell is None else str(cell) for cell in row.values()] for row in await connection.fetch(sql)]
-        await sales.get()
+        await sales.load()
         assert (await sales.query(sql))["rows"] == raw, sql
     await connection.close()
 
@@ -175,7 +175,7 @@ async def test_the_server_alone_lets_no_hostile_statement_of_the_reader_write_or
     monkeypatch.setitem(sql_tools._SECONDS, "statement", 0.2)
     (tmp_path / "canary.txt").write_text(CANARY)
     tmp_path.chmod(0o755)
-    sales = await Database(NAME, Secrets()).get()
+    sales = await Database(NAME, Secrets()).load()
     assert (await sales.query("SELECT count(*) > 1 FROM pg_settings"))["rows"] == [["True"]]  # unchecked
     calls_leak = re.compile(r"leak\(\)|public\.upper")  # rights that the server's owner gave
     for sql in [*FORBIDDEN, *HOSTILE]:
@@ -198,7 +198,7 @@ async def test_the_server_alone_lets_no_hostile_statement_of_the_reader_write_or
 async def test_queries_that_take_too_much_end_soon_and_the_next_one_works(
     sales: Database, server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await sales.get()
+    await sales.load()
     monkeypatch.setitem(sql_tools._SECONDS, "statement", 1)
     long = "SELECT count(*) FROM generate_series(1, 1000000000) AS a"
     assert (await refusal(sales, long)).startswith("The query takes longer than 1 s.")
@@ -263,7 +263,7 @@ async def test_the_connection_string_is_in_no_arguments_and_no_environment_of_th
     sales: Database, server: Postgres
 ) -> None:
     before = {child.pid for child in psutil.Process().children()}
-    await sales.get()
+    await sales.load()
     (process,) = [child for child in psutil.Process().children() if child.pid not in before]
     assert server.password not in str([process.cmdline(), process.environ()])
     assert "reader" not in str([process.cmdline(), process.environ()])

@@ -208,7 +208,7 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storing, answered, counted = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    below, whole = nested_handle(lab.client, f"{lab.run_id}/t1/1"), RunActivities._whole
+    below, whole = nested_handle(lab.client, f"{lab.run_id}/t1/1"), RunActivities._whole_result
 
     async def whole_once_counted(activities: RunActivities, *publication: Any) -> Any:
         if activity.info().workflow_id == below.id:
@@ -216,7 +216,7 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
             await counted.wait()
         return await whole(activities, *publication)
 
-    monkeypatch.setattr(RunActivities, "_whole", whole_once_counted)
+    monkeypatch.setattr(RunActivities, "_whole_result", whole_once_counted)
     plan_below = when(answered, subtasks(item("f1", "walker")))
     lab.play(tree({"": subtasks(item("t1", "storey")), "t1/1": plan_below}))
     handle = await lab.start(team="house", models={"supervisor": "no-price-known"})
