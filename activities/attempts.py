@@ -1,7 +1,8 @@
-"""Around every attempt of an activity: its step, heartbeats, the guard, and errors that say if it is tried again.
+"""An interceptor around every attempt: its step, heartbeats, the guard, and typed errors.
 
-Heartbeats come first, as the guard reads the store, which may be slow. It compares what an input asks for with the
-grant of its run: workflows can be started with any input, and models may obey an attacker. See docs/decisions/0016.
+Heartbeats come first, because the guard reads the store, which may be slow. The guard compares an
+input with the grant of its run: workflows can be started with any input, and models may obey an
+attacker. See docs/decisions/0016.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -33,7 +34,7 @@ _REFERENCES = ("ref", "head")
 
 
 async def check_grant(store: ArtifactStore, info: activity.Info, argument: object) -> None:
-    """Raises SupervisionError `NotGranted` for an activity that goes beyond the grant of its run."""
+    """Raises SupervisionError `NotGranted` for an activity that exceeds the grant of its run."""
     if refused := await _refusal(store, info.workflow_id, argument):
         activity.logger.warning("refused %s: %s", info.activity_type, refused)
         raise SupervisionError(ErrorKind.NOT_GRANTED, refused)
@@ -64,7 +65,7 @@ async def _refusal_of_eval(
     workflow_id: str | None,
     call: EvalCall,
 ) -> str | None:
-    """Returns the reason to refuse an eval, which reads its own objects alone."""
+    """Returns the reason to refuse an eval that does not read its own objects alone."""
     if call.eval_id != workflow_id or not is_eval_id(call.eval_id):
         return f"workflow '{workflow_id}' is not the eval '{call.eval_id}'"
     if call.store_id:
@@ -75,7 +76,7 @@ async def _refusal_of_eval(
 
 
 def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
-    """Returns the part of an activity's input that goes beyond the grant; None if nothing does."""
+    """Returns the part of an activity's input that exceeds the grant; None if nothing does."""
     prefix = run_prefix(grant.run_id)
     for name, ref in references(argument):
         if not (is_key(ref) and ref.startswith(prefix)):
@@ -95,7 +96,7 @@ def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
 
 
 def references(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yields every reference in a value, found by the names that fields for references have."""
+    """Yields the name and the value of each reference in a value, found by the names of its fields."""
     if isinstance(value, BaseModel):
         for field in type(value).model_fields:
             yield from references(getattr(value, field), field)
@@ -110,14 +111,17 @@ _QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows w
 
 
 class Attempts(Interceptor):
-    """Puts its step, heartbeats, the guard and typed errors around every attempt; see `steps.stepped`."""
+    """Wraps every attempt in its step, heartbeats, the guard and typed errors.
+
+    See `steps.activity_step`.
+    """
 
     def __init__(self, store: ArtifactStore, parent_of: ParentOf = lambda *_: None, *, content: bool = False) -> None:
         self._store = store
         self._shown = partial(activity_step, parent_of=parent_of, content=content)
 
     def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        """Returns `inner` with all that around it."""
+        """Returns `inner` with the wrapping."""
         store, shown = self._store, self._shown
 
         class Attempted(ActivityInboundInterceptor):
@@ -134,7 +138,10 @@ class Attempts(Interceptor):
 
 @asynccontextmanager
 async def activity_attempt(run: RunRef | None = None) -> AsyncIterator[None]:
-    """Heartbeats until the block ends, and its errors as Temporal gets them; the `run` hears of a lost store."""
+    """Heartbeats until the block ends, and turns its errors into typed ApplicationErrors.
+
+    The `run` is told if the store is unavailable.
+    """
     report = partial(report_away, run)
     try:
         async with beating(report):
@@ -154,7 +161,7 @@ async def activity_attempt(run: RunRef | None = None) -> AsyncIterator[None]:
 
 
 def _pause(attempt: int) -> timedelta:
-    """Returns when a call that needs the store is tried again, whatever its policy says: soon after it is back."""
+    """Returns the pause before the next attempt at a call that needs the store."""
     doublings = min(attempt - 1, 10)  # far beyond the longest pause
     grown: timedelta = limits.STORE_RETRY_INITIAL * 2.0**doublings
     return min(grown, limits.STORE_RETRY_MAX)

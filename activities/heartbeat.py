@@ -1,8 +1,9 @@
-"""The heartbeats of an attempt, from a task of their own: life, cancellation, and the count of deaths in the call.
+"""The heartbeats of an attempt, sent by a task of their own, and the count of its deaths.
 
-A call whose process died three times in it is refused: it would end the next process, too. The count travels in the
-heartbeat's details. A second attempt that finds no word of an ordinary end knows that the first one died; from then on
-each says what it is about to do before it does it. While it waits for a provider or the store, no death is counted.
+A call is refused once its process has died three times during the call: it would end the next
+process, too. The count travels in the details of the heartbeat. If a second attempt finds no sign
+of an ordinary end, it knows that the first one died; from then on each attempt reports a risky part
+before it begins. While an attempt waits for a provider or the store, no death is counted.
 """
 
 import asyncio
@@ -23,9 +24,10 @@ Report = Callable[[str], Awaitable[None]]
 
 
 class _AttemptBeats:
-    """The heartbeats of one attempt. `deaths` are those of the attempts before; `suspect` if the last left no word.
+    """The heartbeats of one attempt.
 
-    `report` tells the run why the attempt waits for its store.
+    `deaths` counts the deaths of earlier attempts; `suspect` is True if the last one left no
+    report. `report` tells the run why the attempt waits for its store.
     """
 
     def __init__(self, info: activity.Info, report: Report) -> None:
@@ -37,17 +39,20 @@ class _AttemptBeats:
         self._at_risk = False
 
     def send(self) -> None:
-        """Sends a heartbeat: if it is the last one, the next attempt counts as it says."""
+        """Sends a heartbeat, which counts a death in advance if the attempt is at risk."""
         activity.heartbeat({**self.details(), "deaths": self.deaths + self._at_risk})
 
     def set_at_risk(self, now: bool = True) -> None:
-        """From now on the end of the process counts, or not. `runtime.watchdog` shows the names of tasks at work."""
+        """Counts the end of the process as a death of the call from now on, or no longer.
+
+        `runtime.watchdog` shows the names of tasks at work.
+        """
         self._at_risk = now
         if self._task:
             self._task.set_name(f"{self._info.activity_type} of run {self._info.workflow_id}" if now else "waits")
 
     async def announce(self) -> None:
-        """Returns once the server knows how this attempt stands, if one before it died."""
+        """Returns once the server knows the state of this attempt, if an earlier one died."""
         if self.suspect:
             self.send()
             await asyncio.sleep(limits.HEARTBEAT_SENT.total_seconds())
@@ -57,14 +62,14 @@ _attempt: ContextVar[_AttemptBeats] = ContextVar("attempt")
 
 
 def set_details(details: Details) -> None:
-    """Lets the heartbeats of this attempt carry `details()` from now on."""
+    """Makes the heartbeats of this attempt carry `details()` from now on."""
     if attempt := _attempt.get(None):
         attempt.details = details
 
 
 @contextlib.asynccontextmanager
 async def waiting() -> AsyncIterator[None]:
-    """A block that only waits for something outside: the end of the process in it is no death of the call."""
+    """A block that only waits for something outside: the process may die in it without a count."""
     attempt = _attempt.get(None)
     if attempt is None:
         yield
@@ -82,7 +87,8 @@ async def waiting() -> AsyncIterator[None]:
 async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
     """Retries `write` until the attempt ends, because its data was paid for or records an effect.
 
-    Heartbeats say why it waits.
+    Heartbeats carry the reason for the wait. Raises SupervisionError for other failures than an
+    unavailable store.
     """
     attempt, pause = _attempt.get(None), limits.STORE_RETRY_INITIAL
     details: Details = attempt.details if attempt else dict
@@ -110,10 +116,10 @@ async def _unheard(_: str) -> None:
 
 @contextlib.asynccontextmanager
 async def beating(report: Report = _unheard) -> AsyncIterator[None]:
-    """Heartbeats until the block ends. The idle watchdog, not the heartbeat, detects a stalled call.
+    """Heartbeats until the block ends. A stalled call is detected by the idle watchdog, not here.
 
-    Raises SupervisionError if the call ended its process too often, and `Cancelled` if the activity's workflow is gone:
-    that keeps stack traces of deliberate cancellations out of the log.
+    Raises SupervisionError if the call ended its process too often, and `Cancelled` if the
+    activity's workflow is gone: that keeps stack traces of deliberate cancellations out of the log.
     """
     attempt = _AttemptBeats(activity.info(), report)
     if attempt.deaths >= limits.CALL_DEATHS:
@@ -143,10 +149,7 @@ async def beating(report: Report = _unheard) -> AsyncIterator[None]:
 
 
 def _deaths(info: activity.Info) -> tuple[int, bool]:
-    """Returns the number of attempts that ended with their process.
-
-    And True if the last one left no report.
-    """
+    """Returns the number of attempts that died, and True if the last one left no report."""
     given = info.heartbeat_details[0] if info.heartbeat_details else None
     left = given if isinstance(given, dict) else {}
     if info.attempt == 1 or left.get("ended") == info.attempt - 1:

@@ -1,7 +1,7 @@
-"""Each attempt of an activity as a line of the Worker's log, a span of its run's trace, and figures for metrics.
+"""Each attempt of an activity as a log line, a span in the trace of its run, and metrics.
 
-Replays add nothing: workflow code writes none of it. Texts of people, models and tools are in spans
-only if the setting for message content asks for them, and in the log never.
+A replay adds nothing, because no workflow code writes them. Texts of people, models and tools are
+in spans only if the setting for message content asks for them, and never in the log.
 """
 
 import json
@@ -61,9 +61,9 @@ _retries = _meter.create_counter(spans.RETRIES, "{attempt}", "attempts of activi
 
 @dataclass
 class _Step:
-    """An attempt under way: what is known of it, and the model call's figures.
+    """An attempt under way: its known facts, and the figures of the model call.
 
-    `content` if texts may be shown.
+    `content` is True if spans may contain texts.
     """
 
     run: RunRef
@@ -73,7 +73,7 @@ class _Step:
     facts: Facts
 
     def log(self, end: str, **more: object) -> None:
-        """Writes a line of the log."""
+        """Writes a line to the log: `model call done`."""
         words = {spans.CHAT: "model call", spans.EXECUTE_TOOL: "tool call"}.get(self.operation, self.operation)
         shown = {word: self.facts[name] for name, word in _SHOWN.items() if name in self.facts}
         if shown.get("attempt") == 1:
@@ -86,11 +86,11 @@ _step: ContextVar[_Step] = ContextVar("step")
 
 @contextmanager
 def activity_step(argument: object, parent_of: ParentOf, *, content: bool) -> Iterator[None]:
-    """The step that an activity's input asks for, with a line, a span and figures.
+    """Records an attempt: a log line, a span and metrics. An attempt of no run is not recorded.
 
-    Nothing if it is no run's. An error is in the span by its type alone: its message may quote
-    foreign text. `parent_of` returns the context of a span's parent by run, first run id and place,
-    None without traces; `content` shows texts in spans.
+    The span contains only the type of an error, because a message may quote foreign text.
+    `parent_of(run_id, first_run_id, place)` returns the context of the parent span, None without
+    traces; `content` puts texts into spans.
     """
     info, run = activity.info(), getattr(argument, "run", None)
     if not isinstance(run, RunRef) or not run.run_id:
@@ -131,7 +131,7 @@ def activity_step(argument: object, parent_of: ParentOf, *, content: bool) -> It
 
 
 def _step_of(activity_type: str, argument: object) -> tuple[str, str, Facts]:
-    """Returns the name of the step that an input asks for, its operation, and what the input says of it."""
+    """Returns the name, the operation and the facts of the step that an input asks for."""
     name, operation, facts = activity_type, activity_type, Facts()
     if isinstance(argument, SupervisorCall | TurnInput):
         name, operation = f"{spans.CHAT} {argument.model}", spans.CHAT
@@ -148,13 +148,13 @@ def _step_of(activity_type: str, argument: object) -> tuple[str, str, Facts]:
 
 
 def add_facts(facts: Facts) -> None:
-    """Adds to what is known of this attempt, by the names of `temporal_supervisor.supervision.base.spans`."""
+    """Adds facts about this attempt, named as in `temporal_supervisor.supervision.base.spans`."""
     if step := _step.get(None):
         step.facts |= facts
 
 
 def count_usage(model: str, usage: Usage) -> None:
-    """Counts the cost of a model's answer, or of the part of it that came."""
+    """Counts the usage of a model's answer, or of the part of it that arrived."""
     step = _step.get(None)
     if step is None or not usage.tokens:
         return
@@ -175,7 +175,7 @@ def count_usage(model: str, usage: Usage) -> None:
 
 
 def show_text(name: str, text: object) -> None:
-    """Adds a text to the span of this attempt, if texts may be shown."""
+    """Adds a text to the span of this attempt, if spans may contain texts."""
     span, step = trace.get_current_span(), _step.get(None)
     if step and step.content and span.is_recording():
         span.set_attribute(name, text if isinstance(text, str) else json.dumps(text, ensure_ascii=False))
@@ -184,7 +184,7 @@ def show_text(name: str, text: object) -> None:
 def record_run_end(
     run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_id: str, ended_at: datetime
 ) -> None:
-    """Writes the spans of a supervisor's subtasks, and the span of the run if the supervisor is its root."""
+    """Writes the spans of a supervisor's subtasks; for a root also the span of the run."""
     place, end = spans.place_of(workflow_id, run.run_id), ended_at.isoformat()
     for report in result.subtasks:
         if report.workflow_id and report.started_at:
@@ -209,7 +209,7 @@ def record_run_end(
 def _write_span(
     run: RunRef, operation: str, name: str, place: str, above: str | None, facts: Facts, times: tuple[str, str]
 ) -> None:
-    """Writes a span of an id that its children know already."""
+    """Writes a span whose id its children already know."""
     step = _step.get(None)
     parent = step.parent_of(run.run_id, run.first_run_id, above or place) if step else None
     if parent is None:

@@ -1,6 +1,6 @@
 """A child process from its start to its end.
 
-All child processes of a Worker are started here: those for files, SQL, the web and MCP servers.
+A Worker starts all its child processes here: for files, SQL, the web and MCP servers.
 """
 
 import contextlib
@@ -22,9 +22,10 @@ _BOOT = (
 class Child:
     """A process that runs the function `main` of a module.
 
-    `socket` is the Worker's end of its standard input and output. The process has the given
-    environment alone, so that no other key of the Worker reaches it. It has a session of its own:
-    Ctrl-C in a terminal is for the Worker, and one signal ends the process and all that it started.
+    `socket` is the Worker's end of the process's standard input and output. The process gets the
+    given environment alone, so that no other key of the Worker reaches it. It has a session of its
+    own: Ctrl-C in a terminal reaches only the Worker, and one signal ends the process and all that
+    it started.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Child:
             )
 
     def kill(self) -> None:
-        """Ends the process with its session. Its number is its own until `wait` has returned."""
+        """Kills the process with its session. Its id is not reused until `wait` has returned."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # the session has ended
             os.killpg(self._process.pid, signal.SIGKILL)
 

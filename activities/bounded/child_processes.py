@@ -1,6 +1,6 @@
-"""Functions on foreign text in child processes, shared fairly between runs.
+"""Functions that read foreign text, run in child processes that runs share fairly.
 
-Each question is bounded in time, memory and the length of its answer.
+Each call is bounded in time, memory and the length of its answer.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ _ORPHAN_SECONDS = 10  # for one question: then a child whose Worker is gone ends
 
 
 class BoundExceeded(Exception):
-    """The function needed more time, memory or depth than it may; the message says so."""
+    """The function exceeded its time, memory or depth, as the message says."""
 
 
 class NotStarted(Exception):
-    """No process started, which says nothing of the text: another attempt may have one."""
+    """No process could be started. The text is not at fault: another attempt may succeed."""
 
 
 class Failed(Exception):
@@ -38,10 +38,10 @@ class Failed(Exception):
 
 
 class ChildProcesses:
-    """Processes that serve the functions of a module, one for each place that its line may hold.
+    """Processes that serve the functions of a module, one for each place of its line.
 
-    A process that ended is replaced at the next question. All of them end when nothing refers to
-    this object any more; a question in flight does.
+    A process that has ended is replaced at the next call. All of them end with the last reference
+    to this object; a call in flight holds one.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class ChildProcesses:
         seconds: float = _ORPHAN_SECONDS,
         file_bytes: int = 0,
     ) -> None:
-        """Starts nothing yet.
+        """Starts no process yet.
 
         A process may use `memory` bytes in addition to its libraries, and write files of up to
-        `file_bytes`. An orphan ends after `seconds` on one question.
+        `file_bytes`. A process whose Worker is gone ends after `seconds` on one call.
         """
         self._module = module
         self._setup = {
@@ -69,7 +69,10 @@ class ChildProcesses:
         self._idle: list[_ChildProcess] = []
 
     async def call(self, owner: str, time: timedelta, function: str, *arguments: Any) -> Any:
-        """Returns the function's result. Raises BoundExceeded, Failed and NotStarted."""
+        """Returns the function's result. Raises BoundExceeded, Failed and NotStarted.
+
+        `owner` is the run or team whose turn it takes, `time` the limit for the answer.
+        """
         try:
             line = json.dumps([function, arguments]).encode() + b"\n"
         except RecursionError:
@@ -88,7 +91,7 @@ class ChildProcesses:
         return reply["result"]
 
     def _take_idle(self, owner: str) -> "_ChildProcess | None":
-        """Returns an idle process, if possible one of this owner; None if all are at work."""
+        """Returns an idle process, preferably one of this owner; None if there is none."""
         self._idle = [child for child in self._idle if child.end.alive]
         if not self._idle:
             return None
@@ -99,7 +102,7 @@ class ChildProcesses:
         return child
 
     async def _start(self) -> "_ChildProcess":
-        """Returns a process that serves. Raises NotStarted."""
+        """Starts a process. Returns it once it is ready, or raises NotStarted."""
         try:
             child = await asyncio.to_thread(_ChildProcess, self._setup)
             reply = await child.request(b"", _CHILD_START_TIMEOUT)
@@ -111,7 +114,7 @@ class ChildProcesses:
 
 
 class _ChildProcess:
-    """A process that answers one question after the other."""
+    """A process that answers one request after the other."""
 
     def __init__(self, setup: Json) -> None:
         too_large = TOO_LARGE.format(setup["memory"] >> 20)
@@ -124,9 +127,9 @@ class _ChildProcess:
         self.end = weakref.finalize(self, _end, child)
 
     async def request(self, line: bytes, time: timedelta) -> Json:
-        """Returns the answer to a line.
+        """Sends a line. Returns the answer, or `exceeded` with the exceeded bound.
 
-        Without one the process is ended, and `exceeded` names the bound.
+        Without an answer the process is ended.
         """
         loop = asyncio.get_running_loop()
         reply, problem = bytearray(), self._ended

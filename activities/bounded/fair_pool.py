@@ -1,4 +1,4 @@
-"""Places for questions to child processes: how many are open at a time, and who is next."""
+"""The limit of concurrent questions to child processes, and the order in which they run."""
 
 import asyncio
 import contextlib
@@ -17,22 +17,22 @@ Process: TypeAlias = "weakref.finalize[..., Any]"
 
 
 class FairPool:
-    """The places of one process, in which questions of all kinds and owners take turns.
+    """The places of one process, which questions of all kinds and owners share in turn.
 
     Questions wait in lines, one for each kind of work, such as files or SQL. Three rules keep one
-    owner, such as a run, from starving another, be it with 600 wide files or with slow queries of
+    owner, such as a run, from starving another, whether it has 600 wide files or slow queries of
     200 runs:
 
     - A line has a number of places. One owner holds at most half of them, at least one.
     - A free place goes to the line that holds fewest, then to the one that was served longest ago.
-    - In a line the owner is next whose questions took fewest seconds lately, then who came first.
+    - In a line the owner with the least recent use comes first, then the question that came first.
 
-    Seconds count less from minute to minute, so nobody stays behind for good. An idle process needs
-    memory and no place: of those the pool ends the ones that were used longest ago.
+    Recorded seconds decay by half every minute, so nobody stays behind for good. An idle process
+    needs memory but no place; the pool ends the ones that were used longest ago.
     """
 
     def __init__(self, places: int, resting: int) -> None:
-        """At most `places` questions are open at a time, and `resting` processes are idle."""
+        """Allows at most `places` open questions at a time, and `resting` idle processes."""
         self._free = places
         self._most_resting = resting
         self._resting: list[Process] = []
@@ -41,13 +41,13 @@ class FairPool:
         self._used: dict[str, tuple[float, float]] = {}  # seconds of an owner, and their time
 
     def line(self, most: int) -> "QuestionLine":
-        """Returns a line for one kind of work, which holds at most so many places."""
+        """Returns a new line for one kind of work, which holds at most `most` places."""
         line = QuestionLine(self, most)
         self._lines.append(line)
         return line
 
     def assign_places(self) -> None:
-        """Gives the free places to those who are next."""
+        """Assigns the free places to the questions that are next."""
         while self._free and (ready := [line for line in self._lines if line.admissible()]):
             line = min(ready, key=lambda line: (line.open, line.last_turn))
             self._free -= 1
@@ -57,7 +57,7 @@ class FairPool:
             line.admit(question, self._turns)
 
     def free_place(self, owner: str, seconds: float) -> None:
-        """Takes the place of a question that took so many seconds, and gives it to the next one."""
+        """Frees the place of a question that took `seconds`, and assigns it to the next one."""
         now = time.monotonic()
         self._free += 1
         self._used[owner] = (self._seconds(owner, now) + seconds, now)
@@ -67,23 +67,23 @@ class FairPool:
         self.assign_places()
 
     def _seconds(self, owner: str, now: float) -> float:
-        """Returns the seconds that an owner has used lately, older ones counted for less."""
+        """Returns the seconds that an owner has used recently; older use counts for less."""
         seconds, at = self._used.get(owner, (0.0, now))
         return float(seconds * 0.5 ** ((now - at) / _HALF_LIFE_SECONDS))
 
     def note_resumed(self, process: Process) -> None:
-        """Takes note of a process that works again."""
+        """Notes that an idle process works again."""
         self._resting = [other for other in self._resting if other is not process]
 
     def note_resting(self, process: Process) -> None:
-        """Takes note of an idle process, and ends the one used longest ago if they are too many."""
+        """Notes an idle process, and ends the one used longest ago if there are too many."""
         self._resting = [*(other for other in self._resting if other.alive), process]
         while len(self._resting) > self._most_resting:
             self._resting.pop(0)()
 
 
 class WaitingQuestion:
-    """A question that waits for its place."""
+    """A question that waits for a place."""
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
@@ -91,7 +91,7 @@ class WaitingQuestion:
 
 
 class QuestionLine:
-    """The questions of one kind of work."""
+    """The waiting and open questions of one kind of work."""
 
     def __init__(self, pool: FairPool, most: int) -> None:
         self.pool = pool
@@ -104,7 +104,7 @@ class QuestionLine:
 
     @contextlib.asynccontextmanager
     async def place(self, owner: str) -> AsyncIterator[None]:
-        """Waits for a place and holds it."""
+        """Waits for a place, and holds it for the block."""
         question = WaitingQuestion(owner)
         self._waiting.append(question)
         began = None
@@ -121,7 +121,7 @@ class QuestionLine:
                 self._free_place(owner, 0.0 if began is None else time.monotonic() - began)
 
     def admissible(self) -> list[WaitingQuestion]:
-        """Returns the questions that may have a place, in the order in which they came."""
+        """Returns the questions that may get a place now, in the order of their arrival."""
         if self.open >= self._most:
             return []
         waiting = [each for each in self._waiting if not each.admitted.cancelled()]

@@ -1,6 +1,6 @@
-"""Bounds that a child process sets for itself.
+"""Limits that a child process sets for itself.
 
-The module imports nothing of ours: each child process pays for what it imports.
+This module imports nothing of the project: each child process pays for its imports.
 """
 
 import contextlib
@@ -8,7 +8,7 @@ import resource
 
 
 def bound(kind: int, soft: int, hard: int | None = None) -> None:
-    """Sets a limit of `resource` for this process, and for those that it starts from now on.
+    """Sets a limit of `resource` for this process and for processes that it starts later.
 
     The limit can be raised again up to `hard`, by default not at all.
     """
@@ -18,9 +18,9 @@ def bound(kind: int, soft: int, hard: int | None = None) -> None:
 
 
 def bound_memory(soft: int, hard: int | None = None) -> None:
-    """Bounds the memory that may be written to.
+    """Limits the writable memory, in bytes.
 
-    Address space is no measure: libraries reserve addresses and map files at no cost.
+    Address space would be no measure: libraries reserve addresses and map files at no cost.
     """
     bound(resource.RLIMIT_DATA, soft, hard)
 
@@ -31,7 +31,7 @@ def leave_no_core() -> None:
 
 
 def data_bytes() -> int:
-    """Returns the memory of this process that it can write to."""
+    """Returns the writable memory of this process in bytes; 0 where the system does not tell."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[5]) * resource.getpagesize()

@@ -1,8 +1,8 @@
 """The program of a child process that serves the functions of one module.
 
-A question is one JSON line, and so is an answer. The program imports nothing else of ours: each
-process pays for what it imports. It ends with its standard input, so it outlives its Worker by one
-question at most.
+A request is one JSON line, and so is an answer. The program imports nothing else of the project:
+each process pays for its imports. It ends with its standard input, so it outlives its Worker by one
+request at most.
 """
 
 import importlib
@@ -21,7 +21,7 @@ TOO_LARGE = "it needs more than {} MiB of memory"
 
 
 def main(setup_json: str) -> None:
-    """Bounds the process for good, reports that it is ready, and serves."""
+    """Sets the limits of the process, reports that it is ready, and serves."""
     setup = json.loads(setup_json)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     module = importlib.import_module(setup["module"])

@@ -1,4 +1,4 @@
-"""The messages between an eval, its activities and its starter: references and counts alone.
+"""The messages between an eval, its activities and its starter: only references and counts.
 
 These models are history: only add fields with defaults.
 """
@@ -28,17 +28,17 @@ _EVAL_IDS = "eval-"
 
 
 def new_eval_id(name: str, unique: str) -> str:
-    """Returns the id of an eval of a set; its runs are `<eval>/<question>`."""
+    """Returns the id of a new eval, such as `eval-sales-8f2a`; its runs are `<eval>/<question>`."""
     return f"{_EVAL_IDS}{name}-{unique}"
 
 
 def is_eval_id(workflow_id: str) -> bool:
-    """True for an id that an eval may have."""
+    """True if a workflow id is a valid eval id."""
     return workflow_id.startswith(_EVAL_IDS) and "/" not in workflow_id
 
 
 class OwnLimits(Model):
-    """The limits of one run as its request has them, which the eval's budget and deadline lower."""
+    """The limits in a run's own request, which the eval's budget and deadline may lower."""
 
     tokens: int | None = None
     usd: float | None = None
@@ -46,9 +46,10 @@ class OwnLimits(Model):
 
 
 class EvalState(Model):
-    """The state of an eval, carried over when it continues as new.
+    """The state of an eval, kept when it continues as new.
 
-    `next` is the first question that was not begun, `no_opinion` why a model had none of an answer.
+    `next` is the index of the first question that has not begun. `no_opinion` is the reason why a
+    model gave no opinion of some answer.
     """
 
     began_at: AwareDatetime
@@ -64,7 +65,7 @@ class EvalState(Model):
     no_opinion: Annotated[ErrorText, Field(exclude_if=lambda why: not why)] = ""
 
     def count(self, judged: "JudgedCase | None", *, unscored: bool = False) -> None:
-        """Counts a run that has ended; one that is `unscored` by its cost alone."""
+        """Counts a run that has ended; an `unscored` one adds only its usage."""
         if judged is not None:
             self.usage += judged.usage
         if unscored:
@@ -75,26 +76,26 @@ class EvalState(Model):
             self.flagged_though_right += judged.verdict == "right" and judged.flagged
 
     def begin(self, begun: "EvalBegun") -> None:
-        """Takes over the facts of the process in which the eval began."""
+        """Keeps the facts about the process in which the eval began."""
         self.model_queue, self.grant_ref = begun.model_queue, begun.grant_ref
         self.search_attributes, self.no_opinion = begun.search_attributes, begun.no_opinion
 
     def add_usage(self, usage: Usage) -> None:
-        """Adds the cost of a model's opinion of an answer."""
+        """Adds the usage of a model's opinion."""
         self.usage += usage
 
     def note_no_opinion(self, why: str) -> None:
-        """Notes the reason why a model has no opinion of an answer."""
+        """Notes the reason why a model gave no opinion of an answer."""
         self.no_opinion = cut(why, limits.ERROR_BYTES)
 
     @property
     def share_right(self) -> float:
-        """The share of the questions that were answered rightly; 0 before the first one."""
+        """The share of ended questions that were answered correctly; 0 before the first one."""
         hits = self.counts.get("right", 0) + self.counts.get("refused_rightly", 0)
         return hits / self.ended if self.ended else 0.0
 
     def take_next(self) -> int:
-        """Returns the place of the next question, which begins."""
+        """Returns the index of the next question, and marks it as begun."""
         self.next += 1
         return self.next - 1
 
@@ -107,7 +108,7 @@ class EvalState(Model):
 class EvalInput(Model):
     """The input of an eval of `total` runs, at most `parallel` of them at once.
 
-    The set is at `set_ref`, an upload. The model `judge` is asked for its opinion of text answers.
+    The set is the upload at `set_ref`. The model `judge` gives its opinion of text answers.
     """
 
     set_ref: str
@@ -124,7 +125,8 @@ class EvalInput(Model):
 class EvalProgress(Model):
     """The progress of an eval.
 
-    Time and cost to go are None until a run has ended, the cost where prices are unknown.
+    `seconds_to_go` and `usd_to_go` are None until a run has ended; the cost is also None where
+    prices are unknown.
     """
 
     eval_id: str
@@ -145,7 +147,7 @@ class EvalProgress(Model):
 class EvalResult(Model):
     """The result of an eval; its table is in the store at `table_ref`.
 
-    A partial one says `why`, with its `n`.
+    A partial one has the reason `why` it is partial; `n` runs have ended.
     """
 
     status: EvalStatus
@@ -158,33 +160,37 @@ class EvalResult(Model):
 
 
 class EvalCall(Model):
-    """The beginning of every input: whose call it is. Without a `store_id` it is the first one."""
+    """The common fields of the inputs: the eval, its store and its set.
+
+    The first has no `store_id`.
+    """
 
     eval_id: str
     store_id: str = ""
     set_ref: str
 
     def as_run(self, grant_ref: str) -> RunRef:
-        """Returns the eval as its model calls name it.
+        """Returns the eval as a run, for its model calls.
 
-        Begun again, it finds the calls that are paid: its id stands for its first execution.
+        An eval that is started again finds the calls that were paid: its id stands for its first
+        execution.
         """
         ids = {"run_id": self.eval_id, "first_run_id": self.eval_id}
         return RunRef(**ids, store_id=self.store_id, grant_ref=grant_ref)
 
 
 class BeginEval(EvalCall):
-    """Begins an eval; with a `judge` it is granted calls of this model until it ends."""
+    """Begins an eval; with a `judge` it may call that model until `expires_at`."""
 
     judge: Annotated[str, Field(exclude_if=lambda model: not model)] = ""
     expires_at: Annotated[AwareDatetime | None, Field(exclude_if=lambda time: time is None)] = None
 
 
 class EvalBegun(Model):
-    """The store of an eval, its own copy of the set, and the grant of its judge.
+    """The store of an eval, its own copy of the set, and the grant for its judge.
 
-    `model_queue` is that of model calls, `search_attributes` are those that the server has.
-    `no_opinion` is why its judge is not asked.
+    `model_queue` is the task queue of model calls. The server has these `search_attributes`.
+    `no_opinion` is the reason why the judge is not asked.
     """
 
     store_id: str
@@ -196,15 +202,15 @@ class EvalBegun(Model):
 
 
 class CasesInput(EvalCall):
-    """Asks for the runs from `first` on."""
+    """Asks for the runs from index `first` on."""
 
     first: int
 
 
 class CasePart(Model):
-    """A run to start: the last part of its id, its request; `bare` is one worker agent alone.
+    """A run to start: the last part of its id, and its request.
 
-    Of a `part` alone, the plan or the answer, the run is told.
+    A `bare` run is one worker agent alone. With a `part` the run does only that part of the work.
     """
 
     name: str
@@ -214,17 +220,17 @@ class CasePart(Model):
 
 
 class CasesReply(Model):
-    """Some of the runs, as many as fit into a payload."""
+    """The next runs, as many as fit into a payload."""
 
     cases: list[CasePart]
 
 
 class ToJudge(EvalCall):
-    """A run to judge: it has ended, perhaps with a `problem`.
+    """A run to judge, which may have a `problem`.
 
-    One that an earlier execution has started may be under way still: it is not known as `ended`.
-    One that the eval itself cut short, as it had no more budget or was cancelled, says nothing
-    about its question: it is `unscored`, and only its cost counts.
+    `ended` is False for a run that an earlier execution has started: it may still be open. A run
+    that the eval itself cut short, for lack of budget or by a cancellation, is `unscored`: only its
+    cost counts.
     """
 
     index: int
@@ -234,9 +240,9 @@ class ToJudge(EvalCall):
 
 
 class JudgedCase(Model):
-    """The part of a score that the eval itself has to know.
+    """The part of a score that the eval needs.
 
-    `is_text` if an answer was given in words, of which a model may have an opinion.
+    `is_text` is True for an answer in words, which a model may judge, too.
     """
 
     verdict: Verdict
@@ -247,20 +253,20 @@ class JudgedCase(Model):
 
 
 class KeptOpinion(Model):
-    """An opinion as it is stored, with the name of the run that it is about."""
+    """A stored opinion, with the name of its run."""
 
     case: str
     opinion: Opinion
 
 
 class GivenInput(Model):
-    """Asks for the findings that an eval left in a run, from which its synthesis alone starts."""
+    """Asks for the findings that an eval left in a run, for its synthesis."""
 
     run: RunRef
 
 
 class ScoresInput(EvalCall):
-    """Has the table made of all scores; `no_opinion` is why a model had none of some answers."""
+    """Asks for the table of all scores; `no_opinion` is why some answers have no opinion."""
 
     status: EvalStatus
     why: str = ""

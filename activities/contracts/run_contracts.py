@@ -1,8 +1,8 @@
-"""The parts that activities' inputs share, and the first and last activity's: references, never content.
+"""Inputs and replies of activities, with the parts that they share: references, never content.
 
 The models of all `*contracts` modules, and inputs and replies of questions, are history: fields may
 be added with defaults, never renamed or removed while recorded runs live. A *reference* is a key of
-the artifact store; a *head* is that of a conversation's last entry.
+the artifact store; a *head* is the reference of the last entry of a conversation.
 """
 
 import zlib
@@ -41,9 +41,9 @@ _UNPACKED_BYTES = 1024 * 1024  # a thousand findings with the longest names take
 class DependencyRef(Model):
     """A finding to build on.
 
-    `complete` is False if its worker agent was stopped before it was done. `partial`: its author
-    calls it that. `stale`: it uses a finding that was changed after it. `record_ref` leads to its
-    FindingRecord, in the same folder as its text, `output_ref` to its JSON object.
+    `complete` is False if its worker agent was stopped early. `partial` is True if its author says
+    so, `stale` if a finding that it uses has changed since. `record_ref` is the reference of its
+    FindingRecord, `output_ref` of its JSON object.
     """
 
     subtask_id: str
@@ -59,7 +59,7 @@ class DependencyRef(Model):
 
 
 def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:
-    """Returns the findings of those reports that have one, weighted by the board."""
+    """Returns references to the findings in some reports, with the weights of the board."""
     return [
         DependencyRef(
             subtask_id=report.id,
@@ -79,7 +79,7 @@ def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[De
 
 
 def shown_gaps(gaps: list[Gap]) -> list[Gap]:
-    """Returns the gaps for a prompt: as much of the reasons as it shows, of the others the ids alone."""
+    """Returns the gaps for a prompt: the first ones with short reasons, the others as ids."""
     return [
         Gap(
             subtask_id=gap.subtask_id,
@@ -113,10 +113,11 @@ PackedPlan = Annotated[Plan | None, BeforeValidator(_unpack), WrapSerializer(_pa
 
 
 class RunRef(Model):
-    """The run that an activity works for, the root's: `first_run_id`, the same over resets, is a part of its keys.
+    """The root run that an activity works for.
 
-    `files_ref` is the manifest of the user's data, `date` the day of the root's start; a grant is
-    one supervisor's.
+    `first_run_id` stays the same over resets and is a part of the run's keys. `files_ref` is the
+    manifest of the user's data, `date` the day of the root's start. `grant_ref` is the grant of one
+    supervisor.
     """
 
     run_id: str
@@ -128,7 +129,7 @@ class RunRef(Model):
 
 
 class CallTerms(NamedTuple):
-    """The terms of a call: its `step` in the journal, its `work`, its label, its reply's room."""
+    """The terms of a call: its `step` in the journal, its `work`, label and reply tokens."""
 
     step: str
     work: str
@@ -137,9 +138,9 @@ class CallTerms(NamedTuple):
 
 
 class SupervisorCall(Model):
-    """The fields of every question of a supervisor to its model.
+    """The common fields of a supervisor's questions to its model.
 
-    `steers` are people's words since the last one.
+    `steers` are people's words since the last question.
     """
 
     run: RunRef
@@ -156,7 +157,7 @@ class SupervisorCall(Model):
 
 
 class SupervisorReply(Model):
-    """The beginning of every reply; `problem` says why an answer could not be read."""
+    """The common fields of replies; `problem` is the reason why an answer could not be read."""
 
     head: str
     refusal: str | None = None
@@ -165,12 +166,12 @@ class SupervisorReply(Model):
 
 
 class SubtaskBrief(Model):
-    """A worker agent's assignment: its subtask by reference, the findings that it builds on, those that are missing.
+    """The brief of a worker agent: its subtask, the findings that it builds on, and missing ones.
 
-    `description_ref` is a refined description in place of the plan's. In a round of review
-    `feedback` says what to fix in the finding at `previous_ref`. `names_items` is True if the
-    finding has to name items for a template. `effects` are calls with effects that were made for
-    the subtask before. `labels` are those of all texts in it.
+    `description_ref` replaces the plan's description by a refined one. In a round of review
+    `feedback` names the faults of the finding at `previous_ref`. `names_items` is True if the
+    finding has to name items for a template. `effects` are earlier calls with side effects for the
+    subtask. `labels` cover all texts in the brief.
     """
 
     plan_ref: str
@@ -187,9 +188,10 @@ class SubtaskBrief(Model):
 
 
 class SetupInput(Model):
-    """The first activity's input.
+    """The input of a run's first activity.
 
-    A nested supervisor has a `brief`, and an `own_first_run_id` from before a reset.
+    A nested supervisor has a `brief`. `own_first_run_id` differs from the execution's id after a
+    reset.
     """
 
     run: RunRef
@@ -199,10 +201,10 @@ class SetupInput(Model):
 
 
 class ProcessFacts(Model):
-    """Facts about the process in which a run begins, which it keeps.
+    """Facts about the process in which a run begins, which the run keeps.
 
     `extracts` is True if its model is the stand-in: an extract is no answer, so the run has no
-    confidence. `model_off` are the steps that models leave out, by their names or patterns.
+    confidence. `model_off` lists the steps to leave out, by model name or pattern.
     """
 
     tools_queue: str
@@ -218,12 +220,12 @@ class ProcessFacts(Model):
 
 
 class RunSetup(ProcessFacts):
-    """Everything that a run depends on beside its request, fixed when it starts.
+    """Everything that a run depends on in addition to its request, fixed when it starts.
 
-    `prompt_tokens` are those of findings in one prompt of the supervisor, `data_labels` those of
-    the user's data. `endpoint` is what the run's models take. `reviewed` is False where the
-    reviewer would be the small model that made the findings. `earlier_ref` leads to the runs that
-    this one builds on, which have the `earlier_labels`.
+    A prompt of the supervisor has room for findings of `prompt_tokens`. `data_labels` are the
+    labels of the user's data. `endpoint` has the known traits of the run's models. `reviewed` is
+    False where the reviewer would be the small model that made the findings. `earlier_ref` is the
+    reference of the runs that this one builds on, with the `earlier_labels`.
     """
 
     store_id: str
@@ -245,14 +247,14 @@ class RunSetup(ProcessFacts):
 
     @property
     def prompt_bytes(self) -> int:
-        """The room for stored texts in a prompt, by their size in bytes."""
+        """The room for stored texts in a prompt, in bytes."""
         return int(self.prompt_tokens * limits.CHARS_PER_TOKEN)
 
 
 class RunFacts(Model):
-    """The facts about a run beside its result.
+    """Facts about a run in addition to its result.
 
-    Its `owner` is as its request claims, its last plan at `plan_ref`.
+    The `owner` is the one that its request claims; its last plan is at `plan_ref`.
     """
 
     goal_ref: str
@@ -266,11 +268,11 @@ class RunFacts(Model):
 
 
 class PublishInput(Model):
-    """The result of a run, to be stored whole, with the texts that its references lead to.
+    """The result of a run, to be stored with the complete texts behind its references.
 
-    Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input
-    that `is_page`. What a root took is kept for `team`: its first plan had `planned` subtasks, of
-    which `estimate` was shown.
+    A result with many subtasks has only the last ones: `pages` are the references of the others,
+    each stored by an input that `is_page`. The usage of a root is kept for `team`; its first plan
+    had `planned` subtasks and the shown `estimate`.
     """
 
     run: RunRef
@@ -286,10 +288,10 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """References to the whole result, the trace and the answer of a run.
+    """The references of a run's stored result, trace and answer.
 
-    `record_ref` is of an answer that is a finding of the run above. An ended run leaves its `facts`
-    and its `first_run_id`, which tells it from others with the same id.
+    `record_ref` is set for a nested run, whose answer is a finding of the run above. An ended run
+    stores its `facts` and its `first_run_id`, which distinguishes runs with the same id.
     """
 
     result_ref: str
@@ -304,7 +306,7 @@ NoticeKind = WaitKind | Literal["paused", "ended"]
 
 
 class Notice(Model):
-    """A report on a run to its operator: how it has ended, or what it waits for, by the wait's `kind` and `id`."""
+    """A notice to the operator: how a run has ended, or the `kind` and `id` of a wait."""
 
     run: RunRef
     event: Literal["waiting", "ended", "failed"]
@@ -325,14 +327,14 @@ class ChildRef(Model):
 
 
 class Consumed(Model):
-    """The usage and turns of all executions of a child, by the journal of their model calls."""
+    """The usage and the turns of a child over all executions, from the journal of its calls."""
 
     usage: Usage = Usage()
     turns: int = 0
 
 
 class AdoptInput(Model):
-    """A finding that is to be the run's answer word for word, under a label if there is one."""
+    """A finding that becomes the run's answer word for word, headed by its label if there is one."""
 
     run: RunRef
     text_ref: str
@@ -340,21 +342,21 @@ class AdoptInput(Model):
 
 
 class PersonWords(Model):
-    """The text of a person: the reply to a question, or a finding; `source` names them."""
+    """A text written by a person, a reply or a finding; `source` names the person."""
 
     text: str
     source: str
 
 
 class WordsInput(Model):
-    """The texts that people wrote for a run at the same time."""
+    """Texts that people wrote for a run at the same time."""
 
     run: RunRef
     words: list[PersonWords]
 
 
 class WorkNote(Model):
-    """A subtask of an earlier revision in the planner's prompt."""
+    """A subtask of an earlier revision, for the planner's prompt."""
 
     subtask_id: str
     role: str
@@ -363,14 +365,14 @@ class WorkNote(Model):
 
 
 class PlanInput(SupervisorCall):
-    """One try at a plan; `problems` are those of a try that failed, which is not shown again.
+    """One try at a plan; `problems` are the faults of the previous try.
 
-    From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to
-    it; `missing` is what a review misses in it. `own_plan` is the plan of the run's caller, or one
-    that a person edited: it is checked, and no model is asked. `comment` says what a person wants
-    to be different in the plan at `head`. With `nesting_left` 0 no role that is a team is usable.
-    With `estimates` the reply says what the plan will take. `earlier_ref` leads to the runs that
-    this one builds on, whose findings a plan may name.
+    From revision 2 on `plan_ref` is the current plan and `done` its state: the reply only adds to
+    it; `missing` lists points that a review misses in it. `own_plan` is a plan of the run's caller,
+    or one that a person edited: it is checked, and no model is asked. `comment` is a person's
+    request to change the plan at `head`. With `nesting_left` 0 no role that is a team is usable.
+    With `estimates` the reply estimates the plan's usage. `earlier_ref` is the reference of the
+    runs that this one builds on, whose findings a plan may name.
     """
 
     team_ref: str
@@ -403,12 +405,12 @@ class PlanInput(SupervisorCall):
 
 
 class PlanReply(SupervisorReply):
-    """A plan that can run, its descriptions perhaps shortened, or the problems with the reply.
+    """A plan that can run, with descriptions cut to fit, or the problems with the reply.
 
-    `team_ref` and `team` have the roles that the plan defines. `unknown_roles` are those that the
-    planner made up, by subtask: the generalist does these. `put_right` says what else was changed
-    in the planner's words. `answer` is a direct answer, its text in the plan. `finished`: nothing
-    more is needed; `incapable`: no role has a capability that the plan asks for.
+    `team_ref` and `team` include the roles that the plan defines. `unknown_roles` maps subtasks to
+    roles that the planner invented: the generalist does these. `put_right` lists other corrections
+    of the planner's reply. `answer` belongs to a direct answer, whose text is in the plan.
+    `finished` is True if nothing more is needed, `incapable` if no role has a required capability.
     """
 
     plan: PackedPlan = None
@@ -426,9 +428,9 @@ class PlanReply(SupervisorReply):
 
 
 class ExpandInput(Model):
-    """A template of which at most `room` items get a subtask.
+    """A template to expand into at most `room` subtasks.
 
-    Findings named those in the lists at `named_ref`.
+    `named_ref` has the lists of items that findings named.
     """
 
     run: RunRef
@@ -441,9 +443,9 @@ class ExpandInput(Model):
 
 
 class ExpandReply(Model):
-    """The next revision, and its part that the items' briefs need.
+    """The next revision of the plan, and the part of it for the briefs of the new items.
 
-    `found` counts all items, `unread` files too.
+    `found` counts all items, including `unread` files.
     """
 
     plan: PackedPlan = None
@@ -455,7 +457,7 @@ class ExpandReply(Model):
 
 
 class TableInput(Model):
-    """The findings of completed items; `answer_schema_ref` is the form of the run's answer."""
+    """The findings of completed items; `answer_schema_ref` is the schema of the run's answer."""
 
     run: RunRef
     plan_ref: str
@@ -467,9 +469,9 @@ class TableInput(Model):
 class TableReply(Model):
     """The `tables` of templates as CSV.
 
-    That of the template that `fills` the answer is `answer_json`, if short. `first_rows` stands for
-    the findings of its items, and `problem` says which of them are not among the rows. `lacks` says
-    by template of which tables most cells are empty.
+    One template may fill the answer: `fills` is its id, and `answer_json` its table if that is
+    short. `first_rows` stands for the findings of its items, and `problem` names items that are not
+    among the rows. `lacks` describes, by template, tables with mostly empty columns.
     """
 
     tables: list[ArtifactRef] = []

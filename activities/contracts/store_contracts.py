@@ -1,13 +1,13 @@
-"""Reports between the calls of a run and its root about a store that is away. History."""
+"""Messages about an unavailable store, from the calls of a run to its root. They are history."""
 
 from activities.contracts.run_contracts import RunRef
 from temporal_supervisor.supervision.contract.base import Model, Paragraph
 
 
 class StoreReport(Model):
-    """The word of an activity to the root of its run: it cannot use the store, and `why`.
+    """The report of an activity to the root of its run that it cannot use the store, and `why`.
 
-    `execution_id` is that of its workflow, of which a reset makes a new one.
+    `execution_id` is the run id of its workflow, which changes with a reset.
     """
 
     workflow_id: str
@@ -17,12 +17,12 @@ class StoreReport(Model):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Names the activity."""
+        """The key of the activity."""
         return self.execution_id, self.activity_id
 
 
 class StoreWatch(Model):
-    """The activities that a run's store holds up, as they have reported."""
+    """The activities that the store holds up, by their reports."""
 
     run: RunRef
     reports: list[StoreReport]

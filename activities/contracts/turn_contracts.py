@@ -1,6 +1,6 @@
 """Inputs and replies of a worker agent's turns: model calls and tool calls.
 
-History: see `run_contracts`.
+They are history: see `run_contracts`.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ from temporal_supervisor.supervision.contract.usage import Usage
 
 
 def arguments_sha256(arguments: object) -> str:
-    """Returns the hash that approvals are bound to: of sorted-key compact UTF-8 JSON."""
+    """Returns the hash to which an approval is bound, of compact UTF-8 JSON with sorted keys."""
     text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class PoolQuestion(Model):
-    """Asks for the time that work has waited in the queue of a pool."""
+    """Asks for the age of the oldest work in the queue of a pool."""
 
     run: RunRef
     queue: str
@@ -33,7 +33,7 @@ class PoolQuestion(Model):
 class ToolResultRef(Model):
     """The outcome of one tool call by reference, or as `text` if no tool ran.
 
-    The sources and artifacts it names. `readings` say how the columns behind it were read.
+    It includes the named sources and artifacts. `readings` describe the columns behind the output.
     """
 
     call_id: str
@@ -48,7 +48,7 @@ class ToolResultRef(Model):
 class OtherQuery(Model):
     """Another query that a small model wrote for its subtask, with the result of its run.
 
-    It is the call in the reply at `head`, in a conversation of its own. One `is_in_vain` if it
+    It is the call in the reply at `head`, in a conversation of its own. `is_in_vain` is True if it
     failed or found no row.
     """
 
@@ -58,12 +58,12 @@ class OtherQuery(Model):
 
 
 class TurnInput(Model):
-    """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
+    """One model call of a worker agent.
 
-    With both it continues an earlier attempt's conversation: only the brief's feedback is new. A
-    conversation that begins anew lists the tool outputs of the one at `anew_from`. One that
-    asks for `another_query`, by its number from 1, asks for nothing else; the calls after it have
-    these as `others`.
+    The first turn has the brief, later turns the head and the new messages. With both, the call
+    continues an earlier attempt's conversation, and only the brief's feedback is new. A
+    conversation that begins anew lists the tool outputs of the conversation at `anew_from`. A call
+    for `another_query`, numbered from 1, asks for nothing else; later calls have these as `others`.
     """
 
     run: RunRef
@@ -91,10 +91,10 @@ class TurnInput(Model):
 
 
 class FailedCall(Model):
-    """The record of failed attempts at a model call: their number by kind of failure, their cost.
+    """The record of failed attempts at a model call: their number by kind, and their cost.
 
-    The last of them was the provider's `request_id`; seconds are `remaining` until it may be asked
-    again.
+    `request_id` is the provider's id of the last one. The provider may be called again after
+    `remaining` seconds.
     """
 
     failures: dict[str, int] = {}
@@ -106,11 +106,11 @@ class FailedCall(Model):
 class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
-    `index` is its place among the calls of the reply: that is how it is found again. One that
-    `waits_for` a person has the hash of its tool's definition, and all that the person is `asked`,
-    unless that is long; it comes `after` some untrusted text was read. A call whose tool `asks`
-    something under that key waits for it; made again, it has all `replies`, as stored, with their
-    keys: one that does not fit is asked for again under its key.
+    `index` is its place among the calls of the reply. If it `waits_for` a person, it has the hash
+    of its tool's definition and the complete text that the person is `asked`, unless that is long;
+    `after` names the untrusted text that was read before. If the tool itself asks a person, `asks`
+    is the key of that question; a repeated call has all stored `replies` with their keys. A reply
+    that does not fit is asked for again under the same key.
     """
 
     index: int = 0
@@ -128,20 +128,19 @@ class ToolCallRef(Model):
     replies: Annotated[list[tuple[str, str]], Field(exclude_if=lambda replies: not replies)] = []
 
     def without_result(self, why: str) -> ToolResultRef:
-        """Returns the answer to this call if it gave no result."""
+        """Returns the answer to this call if it gave no result, with the reason `why`."""
         return ToolResultRef(call_id=self.call_id, text=why, is_error=True)
 
 
 class TurnReply(Model):
-    """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
+    """A model's reply; `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
-    A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one may mean
-    it. `misfit` says what keeps its output from the form of its role. An `ungrounded` one had to
-    rest on data, and rests on nothing; an `empty` one is no finding at all. A last turn without a
-    text has the last text before it as `earlier`. One that `repeats` says the same as the reply
-    before it, or would be followed by the same. `fullest`: no more room would make a cut reply
-    longer. `others_due`: other queries are to be written beside
-    its own.
+    A conclusion has a `finding`, or is `impossible`; if it is `unclear` it may mean that. `misfit`
+    lists faults of its output by the role's schema. `ungrounded` is True if it had to rest on data
+    and does not, `empty` if it is no finding at all. A last turn without text has the previous text
+    as `earlier`. `repeats` is True if it equals the previous reply, or would be followed by the
+    same one. `fullest` is True if more room would not make a cut reply longer. `others_due` is True
+    if other queries should be written next to its own.
     """
 
     head: str
@@ -169,7 +168,7 @@ class TurnReply(Model):
 class ToolInput(Model):
     """One tool call of the reply at `head`; it may read `findings`.
 
-    One that waited for a person was approved.
+    A call that waited for a person has been approved.
     """
 
     run: RunRef
@@ -184,8 +183,8 @@ class ToolInput(Model):
 class ToolReply(Model):
     """The outcome of a tool call.
 
-    `preview` is at most 512 bytes of the output, or of what it `asks` a person. `effect` says in
-    one line what was done, if the tool has effects.
+    `preview` is at most 512 bytes of the output, or of the question that it `asks` a person.
+    `effect` describes the effect in one line, if there was one.
     """
 
     result: ToolResultRef

@@ -1,4 +1,4 @@
-"""The activities of an eval: its questions, the score of each, the table of all."""
+"""The activities of an eval: its questions, the score of each, the table of all scores."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -52,7 +52,7 @@ _LOOK_AGAIN = timedelta(seconds=5)  # at a run that an earlier execution of the 
 
 @dataclass(frozen=True)
 class EvalActivities:
-    """Activities of evals, with the store of this process and the facts about it."""
+    """Activities of evals, with the store and the facts of this process."""
 
     store: ArtifactStore
     facts: ProcessFacts
@@ -60,7 +60,10 @@ class EvalActivities:
 
     @activity.defn
     async def begin_eval(self, call: BeginEval) -> EvalBegun:
-        """Copies the set into the eval, so that the upload may be pruned. Returns where it is."""
+        """Copies the set into the eval, so that the upload may be pruned.
+
+        Returns the copy's reference.
+        """
         store_id = await self.store.begin()
         return EvalBegun(
             store_id=store_id,
@@ -94,9 +97,9 @@ class EvalActivities:
 
     @activity.defn
     async def judge_case(self, given: ToJudge) -> JudgedCase:
-        """Judges the answer of a run that has ended, and keeps the score.
+        """Scores the answer of a run that has ended, and stores the score.
 
-        A score that is kept is not made again.
+        A stored score is not computed again.
         """
         case = (await self._read_set(given)).case(given.index)
         key = named_key("score", given.eval_id, case.name)
@@ -119,7 +122,7 @@ class EvalActivities:
 
     @activity.defn
     async def tabulate_eval(self, given: ScoresInput) -> str:
-        """Makes the table of all scores that are kept. Returns where it is."""
+        """Stores the table of all scores. Returns its reference."""
         of = await self._read_set(given)
         listed = await self.store.list_keys(run_prefix(given.eval_id))
         keys = [key for key in listed if is_named("score", key)]
@@ -144,7 +147,7 @@ class EvalActivities:
         return ref
 
     async def _grant_judge(self, call: BeginEval) -> str:
-        """Grants an eval calls of its judge. Returns where the grant is; empty without a judge."""
+        """Grants an eval calls of its judge. Returns the grant's reference; empty without one."""
         if not call.judge or call.expires_at is None or self.facts.extracts:
             return ""
         grant = RunGrant(
@@ -159,13 +162,13 @@ class EvalActivities:
         return await write_grant(self.store, grant)
 
     async def _opinions(self, listed: Sequence[str]) -> dict[str, Opinion]:
-        """Returns a model's opinions by question, and variant and repetition."""
+        """Returns the stored opinions by case: question, variant and repetition."""
         keys = [key for key in listed if is_named("opinion", key)]
         kept = (await self.store.read_all(keys, KeptOpinion.model_validate_json)).values()
         return {each.case: each.opinion for each in kept}
 
     async def _store_given_findings(self, call: EvalCall, case: EvalCase) -> None:
-        """Leaves the given findings of a question in its run: nothing else is read by that."""
+        """Stores the given findings of a question for its run, which reads nothing else."""
         key = named_key("given", f"{call.eval_id}/{case.name}", GIVEN)
         await self.store.put(key, GIVEN_FINDINGS.dump_json(case.question.findings))
 
@@ -173,7 +176,7 @@ class EvalActivities:
         return await self.store.read(call.set_ref, EvalSet.model_validate_json)
 
     async def _ended_run(self, given: ToJudge, case: EvalCase) -> EndedRun:
-        """Returns the end of a run, as it stored it, else as the eval saw it.
+        """Returns the end of a run, as it was stored, else as the eval saw it.
 
         Raises ApplicationError while a run that another execution of the eval has started is open.
         """
@@ -203,7 +206,7 @@ class EvalActivities:
         )
 
     async def _output(self, result: RunResult) -> JsonValue:
-        """Returns the object that the worker agent of a bare run gave; None without one."""
+        """Returns the JSON object that the worker agent of a bare run gave; None without one."""
         refs = [report.finding.output_ref for report in result.subtasks if report.finding]
         if not any(refs):
             return None
@@ -212,7 +215,7 @@ class EvalActivities:
 
 
 def _problem_in(published: Published) -> Problem | None:
-    """Returns the problem of a run without an answer, as it stored it at its end."""
+    """Returns the stored problem of a run that ended without an answer."""
     facts = published.facts
     if facts is None or facts.phase == "done":
         return None
@@ -222,7 +225,7 @@ def _problem_in(published: Published) -> Problem | None:
 
 
 async def _is_open(run_id: str) -> bool:
-    """True if the server says that a run has not ended."""
+    """True if the server has the run as running."""
     try:
         described = await activity.client().get_workflow_handle(run_id).describe()
     except RPCError as error:

@@ -1,4 +1,7 @@
-"""One file made into tables (Parquet) and a document (text), in a child process that may be ended at any time."""
+"""Conversion of one file to tables (Parquet) and a document (text), in a child process.
+
+The process may be ended at any time.
+"""
 
 import contextlib
 import json
@@ -44,12 +47,11 @@ _DAMAGED = (NotImplementedError, OSError, UnicodeError, lzma.LZMAError, zipfile.
 
 
 def convert(path: str, name: str, out: str, described: Json | None = None, room: int = FILE_CHARS) -> Json:
-    """Returns a report on a file that fits the room; its tables and text lie in `out`.
+    """Returns a report on a file, at most `room` characters long; its tables and text are in `out`.
 
-    `described`: what a person says of it.
-
-    A report: `name`, `tables` [{name, file, rows, columns, notes}], `document` {title, pages, chars, file} or null,
-    `problem` (why it can't be read) or null.
+    `described` is a person's description of the file. A report has `name`, `tables` [{name, file,
+    rows, columns, notes}], `document` {title, pages, chars, file} or null, and `problem`, the
+    reason why the file can't be read, or null.
     """
     source, folder = Path(path), Path(out)
     report: Json = {"name": name, "tables": [], "document": None, "problem": None}
@@ -82,7 +84,7 @@ def convert(path: str, name: str, out: str, described: Json | None = None, room:
 
 
 def _link_named(source: Path, name: str, folder: Path) -> Path:
-    """Returns a link to a file: readers look at the ending, and the store's name has none."""
+    """Returns a link to a file, with the ending that readers need and the store's name lacks."""
     suffix = PurePosixPath(name).suffix.lower()
     named = folder / "named" / f"{table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
     named.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +93,7 @@ def _link_named(source: Path, name: str, folder: Path) -> Path:
 
 
 def _convert_json(path: Path, folder: Path, described: FileDescription | None) -> Json:
-    """Returns the table of a list of objects, else the text as a document, with the table that may stand in it.
+    """Returns the table of a list of objects; else the text as a document, with its table, if any.
 
     Raises Unreadable for a broken file.
     """
@@ -115,14 +117,14 @@ def _convert_json(path: Path, folder: Path, described: FileDescription | None) -
 
 
 def _is_list_of_objects(start: bytes) -> bool:
-    """True if a list begins with an object."""
+    """True if a JSON list begins with an object."""
     return start.startswith(b"[") and start[1:].lstrip().startswith(b"{")
 
 
 def convert_tables(path: str, name: str, out: str, described: Json | None = None, room: int = FILE_CHARS) -> Json:
-    """Returns the `tables` that stand in a document and fit the room, and `notes` on those that cannot be read.
+    """Returns the `tables` in a document that fit the room, and `notes` on unreadable ones.
 
-    The document itself was read before: whatever happens here, its text stays.
+    The document itself was converted before: whatever happens here, its text stays.
     """
     folder = Path(out)
     said = FileDescription.model_validate(described) if described else None
@@ -141,7 +143,7 @@ def convert_tables(path: str, name: str, out: str, described: Json | None = None
 
 
 def _found_tables(path: Path, folder: Path) -> tuple[list[FoundTable], list[str]]:
-    """Returns the tables of a document, and a note if there are more."""
+    """Returns the tables of a document, and a note if there are too many."""
     found = list[FoundTable]()
     try:
         for table in document_tables(path, folder):
@@ -154,7 +156,7 @@ def _found_tables(path: Path, folder: Path) -> tuple[list[FoundTable], list[str]
 def _read_table(
     table: FoundTable, sheet: str, path: Path, folder: Path, described: FileDescription | None
 ) -> list[Json]:
-    """Returns a table of a document as those of files are read, in a folder of its own."""
+    """Reads a table of a document like a table of a file, in a folder of its own."""
     own = folder / f"table-{sheet}"
     own.mkdir()
     said = _with_header(described, table.header)
@@ -167,7 +169,10 @@ def _read_table(
 
 
 def _with_header(described: FileDescription | None, rows: int) -> TableDescription | None:
-    """Returns a description with the header of so many rows that a file marks, unless a person says another one."""
+    """Returns a description with the header of `rows` rows that a file marks.
+
+    A header that a person describes takes precedence.
+    """
     if not rows:
         return described
     said = described or FileDescription()
@@ -178,9 +183,9 @@ def _with_header(described: FileDescription | None, rows: int) -> TableDescripti
 
 
 def unpack(path: str, name: str, out: str, described: Json | None = None) -> list[list[Any]]:
-    """Returns each file of a zipped folder, unpacked into `out`: its name, its path, a problem or none.
+    """Unpacks a zipped folder into `out`. Returns name, path and problem of each file.
 
-    The fourth is what a person says of it, of what is `described` of all.
+    The fourth value is the file's own part of the description in `described`, or None.
     """
     files = _unpacked_files(path, name, out)
     if described is None:
@@ -219,7 +224,7 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder
 
 
 def read_rows(file: str, count: int) -> list[str]:
-    """Returns the first rows of a table that was converted, each as a JSON object of at most some KiB."""
+    """Returns the first rows of a converted table, each as a JSON object of at most some KiB."""
     with duckdb.connect(config={"threads": "1", "memory_limit": "160MB"}) as database:
         found = database.execute("SELECT * FROM read_parquet(?) LIMIT ?", [file, count])
         names = [name for name, *_ in found.description or ()]

@@ -1,4 +1,4 @@
-"""The descriptions of tables in `data.toml` beside the files: they override what the files show.
+"""The descriptions of tables in `data.toml` next to the files, which override the files.
 
     [words]
     revenue = "amount without returns"
@@ -51,7 +51,7 @@ MissingValues = Annotated[list[Annotated[str, Field(max_length=100)]], Field(max
 class DescriptionRefused(ValueError):
     """A `data.toml` that cannot be used.
 
-    The message names the line, what is wrong with it, and what to do.
+    The message names the line, the fault, and a remedy.
     """
 
 
@@ -68,9 +68,8 @@ class ColumnDescription(StrictModel):
 class TableDescription(StrictModel):
     """The description of one table.
 
-    `header` is the number of the row that names the columns, from 1, as a person counts the file's
-    lines; two or three for a header of several rows; an empty list for none. None leaves it to be
-    found.
+    `header` is the number of the row with the columns' names, counted in lines from 1; two or three
+    for a header of several rows; an empty list for none. None leaves it to be found.
     """
 
     description: Words = ""
@@ -80,12 +79,12 @@ class TableDescription(StrictModel):
     columns: Annotated[dict[Name, ColumnDescription], Field(max_length=500)] = {}
 
     def of_table(self, table: str) -> "TableDescription":
-        """Returns the description of the table of that name, of those in one file."""
+        """Returns the description of the table with that name, among those in one file."""
         return self
 
     @property
     def reading(self) -> str:
-        """The settings for reading a file, as text; empty if it only describes."""
+        """The settings for reading the file, as JSON; empty if there are only descriptions."""
         words: Any = {"description": True, "columns": {"__all__": {"description"}}}
         said = self.model_dump(mode="json", include=_OF_TABLE, exclude=words, exclude_defaults=True)
         columns = {name: column for name, column in said.pop("columns", {}).items() if column}
@@ -101,7 +100,7 @@ class FileDescription(TableDescription):
     parts: dict[str, TableDescription] = {}
 
     def of_table(self, table: str) -> TableDescription:
-        """Returns the description of one of the file's tables, whose own fields come first."""
+        """Returns the description of one of the file's tables; its own fields take precedence."""
         own = self.parts.get(table)
         whole = {name: getattr(self, name) for name in TableDescription.model_fields}
         if own is None:
@@ -111,12 +110,12 @@ class FileDescription(TableDescription):
         return TableDescription(**{**whole, **said, "columns": columns})
 
     def of_member(self, name: str, members: Iterable[str]) -> "FileDescription | None":
-        """Returns the description of a file in a zipped folder, by its name there, if there is one."""
+        """Returns the description of a file in a zipped folder, by its name there, or None."""
         return DataDescription(tables=self.parts).of_file(name, members)
 
     @property
     def reading(self) -> str:
-        """The settings for reading the file, as text; empty if it only describes."""
+        """The settings for reading the file, as JSON; empty if there are only descriptions."""
         whole = super().reading
         readings = {name: part.reading for name, part in self.parts.items()}
         parts = {name: reading for name, reading in readings.items() if reading}
@@ -124,15 +123,15 @@ class FileDescription(TableDescription):
 
 
 class DataDescription(StrictModel):
-    """The whole of `data.toml`: tables by the name of their file or table, and the words of the house."""
+    """The content of a `data.toml`: tables by file or table name, and the words of the house."""
 
     words: Annotated[dict[Name, Words], Field(max_length=500)] = {}
     tables: Annotated[dict[Name, TableDescription], Field(max_length=2000)] = {}
 
     def of_file(self, name: str, files: Iterable[str]) -> FileDescription | None:
-        """Returns the description of one of some files, if there is one.
+        """Returns the description of one of some files; None if there is none.
 
-        Tables are named beside them, or alone.
+        A table is described together with its file, or alone.
         """
         others = set(files) - {name}
         whole = self.tables.get(name, TableDescription())
@@ -154,14 +153,14 @@ def _names_part_of(key: str, files: set[str]) -> bool:
 
 
 class Written(NamedTuple):
-    """A `data.toml` as it was read: what it says, and the line of each table and column that it names."""
+    """A parsed `data.toml`: its content, and the line of each table and column in it."""
 
     says: DataDescription
     lines: Mapping[tuple[str, ...], int]
 
 
 def read_description(text: str) -> Written:
-    """Returns the content of a `data.toml`. Raises DescriptionRefused."""
+    """Returns a parsed `data.toml`. Raises DescriptionRefused."""
     if len(text) > DESCRIPTION_BYTES:
         raise DescriptionRefused(
             f"it has more than {DESCRIPTION_BYTES >> 10} KiB: leave out what is as it would be read"
@@ -178,7 +177,7 @@ def read_description(text: str) -> Written:
 
 
 def _said_by_parser(message: str) -> str:
-    """Returns the parser's message with the line in front."""
+    """Returns the parser's message, with the line in front."""
     found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message[:_SHOWN_CHARS], re.DOTALL)
     if found is None:
         return f"it is no TOML: {one_line(message, limits.LINE_BYTES)}: put texts and names with dots into quotes"
@@ -187,7 +186,7 @@ def _said_by_parser(message: str) -> str:
 
 
 def _complaints(error: ValidationError, lines: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Returns the faults of some fields, each behind its line."""
+    """Returns the faults of some fields, each after its line."""
     said = dict[tuple[int | None, str], str]()
     for item in error.errors(include_url=False, include_input=False):
         # The parts behind the last name are of a union or a list: no names of fields.
@@ -223,7 +222,7 @@ _MODELS: dict[int, type[StrictModel]] = {
 
 
 def _complaint(place: tuple[str, ...], field: str, kind: str, message: str) -> str:
-    """Returns the fault of a field, and a valid value."""
+    """Returns the fault of a field, and an example of a valid value."""
     model = _MODELS.get(len(place), ColumnDescription)
     name = place[-1]
     if kind == "extra_forbidden" and is_data(f".{name}"):
@@ -236,9 +235,9 @@ def _complaint(place: tuple[str, ...], field: str, kind: str, message: str) -> s
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """Returns the line of each key that begins one, by its whole path.
+    """Returns the line of each key that begins one, by its path.
 
-    Those inside of texts may be among them.
+    Keys inside texts may be among them.
     """
     lines = dict[tuple[str, ...], int]()
     table: tuple[str, ...] = ()
@@ -256,7 +255,7 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _path(written: str) -> tuple[str, ...]:
-    """Returns the names in the one key of a line; none if it is no key."""
+    """Returns the names in the only key of a line; none if it is no key."""
     try:
         value: object = tomllib.loads(written)
     except tomllib.TOMLDecodeError:
@@ -272,7 +271,7 @@ def _path(written: str) -> tuple[str, ...]:
 
 
 class KnownTable(NamedTuple):
-    """A table as the files have it: its file, its name there, its columns, and how many more it has."""
+    """A table in the files: its file, its name there, its columns, and the number of others."""
 
     file: str
     own: str
@@ -285,7 +284,7 @@ Close = Callable[[str, Iterable[str]], str]
 
 
 def mistakes(written: Written, files: list[str], tables: list[KnownTable]) -> list[str]:
-    """Returns the parts of a description that fit no table or column, with lines and remedies."""
+    """Returns the parts of a description that match no table or column, with lines and remedies."""
     looked_up = count(1)
 
     def close(name: str, known: Iterable[str]) -> str:
@@ -333,9 +332,9 @@ def _no_table(key: str, files: list[str], tables: list[KnownTable], close: Close
 def describe(path: str, names: list[str]) -> Json:
     """Returns the content of a `data.toml` as `says`, and `lines` of its keys, or the `problem`.
 
-    `files` has what it says of each of the files of these names, and a hash of what of that changes
-    how the file is read, empty for nothing. What it says of tables that are named alone is `alone`:
-    it counts for every file.
+    `files` maps each of the named files to its description, and to a hash of the settings that
+    change its reading, empty without any. `alone` has the descriptions of tables that are named
+    without a file: they count for every file.
     """
     source = Path(path)
     try:
@@ -360,9 +359,10 @@ def describe(path: str, names: list[str]) -> Json:
 
 
 def described_tables(says: Json, lines: list[Any], names: list[str], tables: list[list[Any]]) -> Json:
-    """Returns the `mistakes` in what a `data.toml` says of tables, [file, own name, columns, how many more] each.
+    """Returns the `mistakes` of a `data.toml` for some tables, and the words `about` each.
 
-    `about` has for each of these tables what is said of it and, by their names, of its columns.
+    A table is given as [file, own name, columns, number of others]. `about` has for each of them
+    its description, and those of its columns by name.
     """
     data = DataDescription.model_validate(says)
     written = Written(data, {tuple(place): line for place, line in lines})
@@ -380,5 +380,5 @@ def _words_on(said: FileDescription | None, own: str, columns: list[str]) -> lis
 
 
 def as_json(said: TableDescription | None) -> Json | None:
-    """Returns a description as it goes to another process."""
+    """Returns a description in the form in which processes exchange it."""
     return None if said is None else said.model_dump(mode="json", exclude_unset=True)

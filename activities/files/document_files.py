@@ -1,9 +1,11 @@
-"""The text of a document with its headings, which are the places in it: pages of a PDF, own ones of anything else.
+"""The text of a document with its headings, by which parts are found, such as pages of a PDF.
 
-Each reader writes the text to a file and returns `title`, number of `pages` if it has any, `chars` and `file`.
+Each reader writes the text to a file and returns `title`, number of `pages` if it has any, `chars`
+and `file`.
 
-Runs in a child process. Imports a library only for the kind of file that needs it: each process pays for it. What is
-read takes time in proportion to the file, and memory for one copy of the text.
+The readers run in a child process. They import a library only for the kind of file that needs it,
+because each process pays for it. They take time in proportion to the file, and memory for one copy
+of the text.
 """
 
 import re
@@ -47,7 +49,7 @@ _LINES = {"br", "tr", "li", "dd"}
 
 
 def pdf_document(path: Path, out: Path) -> Json:
-    """Returns the document of a PDF, its pages as places."""
+    """Returns the document of a PDF, with its pages as places. Raises Unreadable."""
     import pypdfium2
 
     try:
@@ -76,7 +78,7 @@ def _pages(pdf: Any) -> Iterator[str]:
 
 
 def docx_document(path: Path, out: Path) -> Json:
-    """Returns the document of a Word file, its headings as places."""
+    """Returns the document of a Word file, with its headings as places. Raises Unreadable."""
     with path.open("rb") as file:
         if file.read(4) == b"\xd0\xcf\x11\xe0":
             raise Unreadable("it is encrypted, or of a Word before 2007")
@@ -91,7 +93,10 @@ def docx_document(path: Path, out: Path) -> Json:
 
 
 def word_parts(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Returns the parts of a Word file with text, and its styles, by name. Raises Unreadable for too large ones."""
+    """Returns the text parts of a Word file, and its styles, by name.
+
+    Raises Unreadable if they are too large.
+    """
     infos = {}
     for info in archive.infolist():
         part = _WORD_PART.fullmatch(info.filename)
@@ -121,7 +126,7 @@ def plain_document(path: Path, out: Path) -> Json:
 
 
 def text_passages(text: str) -> Iterator[tuple[str, str]]:
-    """Yields the passages of a text with Markdown headings, each with the heading above it."""
+    """Yields the passages of a Markdown text, each with the heading above it."""
     place, start, empty = "", 0, True
     for mark in chain(HEADING.finditer(text), [None]):
         for part in _parts(text[start : mark.start() if mark else None]):
@@ -133,7 +138,7 @@ def text_passages(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yields a text in parts of at most about a passage's length, cut between paragraphs, lines or words."""
+    """Yields parts of a text of about a passage's length, cut between paragraphs, lines or words."""
     start = 0
     while start < len(text):
         end = start + PASSAGE_CHARS
@@ -146,7 +151,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def read_document(path: Path, out: Path) -> str:
-    """Returns the text of a file in any encoding. Raises Unreadable for one that is empty or too long."""
+    """Returns the text of a file in any encoding. Raises Unreadable if it is empty or too long."""
     plain = as_utf8(path, out)
     with plain.open(encoding="utf-8", errors="replace") as file:
         text = file.read(_TEXT_CHARS + 1)
@@ -160,7 +165,7 @@ def read_document(path: Path, out: Path) -> str:
 
 
 def _document_of(pieces: Iterator[str], out: Path) -> Json:
-    """Returns the document of a text that is written first, so that it is in memory once."""
+    """Returns the document of a text, which is written first, so that memory holds it once."""
     plain = out / "plain.md"
     with plain.open("w", encoding="utf-8", errors="replace") as file:
         file.writelines(pieces)
@@ -170,7 +175,7 @@ def _document_of(pieces: Iterator[str], out: Path) -> Json:
 
 
 def _html_text(markup: str) -> Iterator[str]:
-    """Yields the text of a page, headings as Markdown and cells of a table divided by bars."""
+    """Yields the text of a page, with headings as Markdown and bars between cells."""
     gap = mark = ""
     for token in _TOKEN.finditer(markup):
         if word := token["word"]:
@@ -191,7 +196,7 @@ def _html_text(markup: str) -> Iterator[str]:
 
 
 def _levels(styles: IO[bytes]) -> dict[str, int]:
-    """Returns the levels of headings by their style, whose id is in the language of the program."""
+    """Returns the levels of heading styles by id; ids are in the language of the program."""
     levels = dict[str, int]()
     for style in ElementTree.parse(styles).getroot().findall("{*}style"):
         if level := re.fullmatch(r"heading ([1-9])|title", attribute(style.find("{*}name"), "val").lower()):
@@ -200,7 +205,7 @@ def _levels(styles: IO[bytes]) -> dict[str, int]:
 
 
 def _word_text(part: IO[bytes], levels: dict[str, int]) -> Iterator[str]:
-    """Yields the paragraphs, items of lists and rows of tables of a part of a Word file as Markdown."""
+    """Yields the paragraphs, list items and table rows of a part of a Word file as Markdown."""
     tables = twice = 0
     for event, element in ElementTree.iterparse(part, ("start", "end")):
         name, step = local_name(element.tag), 1 if event == "start" else -1
@@ -217,7 +222,7 @@ def _word_text(part: IO[bytes], levels: dict[str, int]) -> Iterator[str]:
 
 
 def word_texts(element: ElementTree.Element) -> Iterator[str]:
-    """Yields the texts in a part of a page; settings and what stands elsewhere, too, are left out."""
+    """Yields the texts in an element, without settings and texts that are repeated elsewhere."""
     for child in element:
         name = local_name(child.tag)
         if name == "t":
@@ -229,7 +234,7 @@ def word_texts(element: ElementTree.Element) -> Iterator[str]:
 
 
 def attribute(element: ElementTree.Element | None, name: str) -> str:
-    """Returns an attribute by its name without the namespace; empty without it."""
+    """Returns an attribute by its name without namespace; empty if it is missing."""
     found = {} if element is None else element.attrib
     return next((value for key, value in found.items() if local_name(key) == name), "")
 

@@ -1,4 +1,4 @@
-"""The full-text index over documents, and their texts by place or by line. Runs in a child process."""
+"""The full-text index over documents, and their texts by place or line, in a child process."""
 
 import contextlib
 import re
@@ -23,7 +23,8 @@ _PAGE = re.compile(r"(?i)^(?:pages?|pp?\.?|seite|s\.?)?\s*(\d{1,4})$")
 def index_documents(files: list[list[str]], index: str) -> int:
     """Writes the index over documents, [name, title, file] each. Returns the number of passages.
 
-    A document that would take too much room is left out, with all behind it once the index is full.
+    A document that would take too much room is left out, and so is each one after the index is
+    full.
     """
     part = Path(f"{index}.{token_hex(8)}")  # others may write the same index
     try:
@@ -58,7 +59,10 @@ def _write(database: sqlite3.Connection, files: list[list[str]]) -> int:
 
 
 def search_documents(index: str, match: str, most: int) -> Json:
-    """Returns `hits`, [name, place, text] of the best passage of each of the best documents, and who is `left_out`."""
+    """Returns `hits`, the best passages as [name, place, text], and `left_out` documents.
+
+    There is one hit for each of the best documents.
+    """
     best = dict[str, tuple[str, str, str]]()
     with contextlib.closing(sqlite3.connect(f"{Path(index).as_uri()}?mode=ro&immutable=1", uri=True)) as database:
         found = "SELECT name, place, text FROM passages WHERE passages MATCH ? ORDER BY bm25(passages, 0, 0, 2, 2, 1)"
@@ -71,9 +75,9 @@ def search_documents(index: str, match: str, most: int) -> Json:
 
 
 def read_text_from(file: str, place: str) -> Json:
-    """Returns the `text` of a document from a place on, or from its beginning; the `known` places if it has none such.
+    """Returns the `text` of a document from a place on; without such a place the `known` ones.
 
-    A last line says how much is missing.
+    An empty place is the beginning. A last line tells the number of missing characters.
     """
     text = Path(file).read_text(encoding="utf-8")
     place = _PAGE.sub(r"p. \1", place.strip("# ")).casefold()[:PLACE_CHARS]
@@ -94,9 +98,9 @@ def _places(text: str) -> Iterator[str]:
 
 
 def first_lines(file: str, most: int, chars: int, is_pdf: bool) -> Json:
-    """Returns the first `lines` of a text that are not empty, cut to some characters, and their `count`.
+    """Returns the first non-empty `lines` of a text, cut to `chars`, and the `count` of all.
 
-    The pages of a PDF begin with lines that are not its own.
+    The heading of each page of a PDF is not counted.
     """
     lines, count = list[str](), 0
     with Path(file).open(encoding="utf-8", errors="replace", newline=None) as text:

@@ -1,9 +1,10 @@
-"""The tables that stand in documents: in web pages, Word files and Markdown, as rows of texts.
+"""The tables in documents, web pages, Word files and Markdown, as rows of texts.
 
-A cell over several rows or columns is repeated in each, as a reader sees it. A table of one column or one row, and one
-that only arranges other tables, is layout and left out.
+A cell that spans several rows or columns is repeated in each of them, as a reader sees it. A table
+of one column or one row is layout and left out, and so is one that only arranges other tables.
 
-Runs in a child process. Takes time in proportion to the file, and memory for the texts of its tables.
+The readers run in a child process. They take time in proportion to the file, and memory for the
+texts of its tables.
 """
 
 import re
@@ -30,11 +31,11 @@ _CHUNK = 1 << 16
 
 
 class TooMany(Exception):
-    """More tables or cells than are read; what was found before stays."""
+    """More tables or cells than are read; those found before are kept."""
 
 
 class Span(NamedTuple):
-    """A cell as it is written: its text, and how many columns and rows it takes."""
+    """A cell as it is written: its text, and the number of columns and rows that it spans."""
 
     text: str
     columns: int = 1
@@ -43,7 +44,7 @@ class Span(NamedTuple):
 
 @dataclass
 class FoundTable:
-    """A table: its rows, the words above it, and of how many rows its header is known to be, 0 if it is not."""
+    """A table: its rows, the text above it, and the known number of its header's rows, else 0."""
 
     rows: list[list[str]] = field(default_factory=list)
     above: str = ""
@@ -52,12 +53,15 @@ class FoundTable:
 
     @property
     def is_data(self) -> bool:
-        """False for what only looks like a table: layout, lists and boxes."""
+        """False if it only looks like a table: layout, lists and boxes."""
         return sum(sum(map(bool, row)) > 1 for row in self.rows) > 1
 
 
 class SpannedRows:
-    """Places cells, with those that reach down from rows above. `repeats` once one takes more than its place."""
+    """Places cells into rows, with the cells that span down from rows above.
+
+    `repeats` is True once a cell fills more than one place.
+    """
 
     def __init__(self) -> None:
         self.repeats = False
@@ -88,7 +92,7 @@ class SpannedRows:
         return row
 
     def _fill(self, row: list[str], down: dict[int, tuple[int, str]]) -> None:
-        """Adds the texts that reach down into the next places of a row."""
+        """Adds the texts that span down into the next places of a row."""
         while (reaching := self._down.get(len(row))) is not None:
             more, text = reaching
             if more > 1:
@@ -97,7 +101,7 @@ class SpannedRows:
 
 
 def document_tables(path: Path, out: Path) -> Iterator[FoundTable]:
-    """Yields the tables of a document, by the ending of its name. Raises TooMany, and Unreadable."""
+    """Yields the tables of a document, read by its ending. Raises TooMany and Unreadable."""
     readers = {".html": html_tables, ".htm": html_tables, ".docx": word_tables}
     found = readers.get(path.suffix.lower(), markdown_tables)(path, out)
     cells = 0
@@ -130,7 +134,7 @@ _BREAKS = {"br", "p", "div", "li", "tr"}
 
 
 class _PageReader:
-    """Collects the tables of a page from the events of the parser."""
+    """Collects the tables of a page from the parser's events."""
 
     def __init__(self) -> None:
         self.found: list[FoundTable] = []
@@ -143,7 +147,7 @@ class _PageReader:
         self._cells = 0
 
     def start(self, tag: str, attributes: Any) -> None:
-        """An element begins."""
+        """Handles the start of an element."""
         if self._unseen or tag in _UNSEEN or "hidden" in attributes or _HIDDEN.search(attributes.get("style", "")):
             self._unseen += tag not in _VOID
             return
@@ -178,7 +182,7 @@ class _PageReader:
         self._cell = None
 
     def end(self, tag: str) -> None:
-        """An element ends."""
+        """Handles the end of an element."""
         if self._unseen:
             self._unseen -= tag not in _VOID
             return
@@ -230,7 +234,7 @@ class _PageReader:
             self.found.append(found)
 
     def data(self, text: str) -> None:
-        """Some text."""
+        """Handles text."""
         if self._unseen:
             return
         if self._title is not None:
@@ -239,17 +243,17 @@ class _PageReader:
             self._cell.append(text)
 
     def close(self) -> None:
-        """The page ends."""
+        """Handles the end of the page."""
 
 
 def _count(written: str | None, most: int) -> int:
-    """Returns the number in an attribute; 1 if it is none, or 0."""
+    """Returns the number in an attribute; 1 if there is none, or 0."""
     found = re.match(r"\s*(\d{1,5})", written or "", re.ASCII)
     return min(int(found[1]) or 1, most) if found else 1
 
 
 def _header(headings: list[bool]) -> int:
-    """Returns of how many rows the header is, from the first; 0 if the page does not tell."""
+    """Returns the number of header rows at the top; 0 if the page does not mark them."""
     count = next((at for at, heading in enumerate(headings) if not heading), len(headings))
     return count if count <= _HEADER_ROWS and count < len(headings) else 0
 
@@ -279,7 +283,7 @@ def html_tables(path: Path, out: Path) -> Iterator[FoundTable]:
 
 @dataclass
 class _WordTable:
-    """A table of a Word file while it is read; `reaching` has the text of each column's cell that reaches down."""
+    """An open table of a Word file; `reaching` has the texts of cells that span down, by column."""
 
     rows: list[list[str]] = field(default_factory=list)
     headings: list[bool] = field(default_factory=list)
@@ -384,12 +388,12 @@ def markdown_tables(path: Path, out: Path) -> Iterator[FoundTable]:
 
 
 def _is_row(line: str) -> bool:
-    """True if a line goes on with a table; a blank one, a heading or a fence ends it."""
+    """True if a line continues a table; an empty line, a heading or a fence ends it."""
     return bool(line.strip()) and not line.lstrip().startswith(("#", "```", "~~~", ">")) and "|" in line
 
 
 def _markdown_rows(lines: list[str]) -> list[list[str]]:
-    """Returns the cells of a table as the library takes them apart: it knows which bars are texts."""
+    """Returns the cells of a table, split by the library, which knows which bars are text."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable("table")
@@ -408,7 +412,7 @@ def _markdown_rows(lines: list[str]) -> list[list[str]]:
 
 
 def _markdown_text(parser: Any, tokens: Any) -> str:
-    """Returns a cell's text without its marks: links, bold, code."""
+    """Returns a cell's text without markup: links, bold, code."""
     breaks = ("softbreak", "hardbreak")
     parts = ["" if not token.content and token.type not in breaks else token.content or " " for token in tokens or []]
     return _text("".join(re.sub(r"<br\s*/?>", " ", part) for part in parts))

@@ -1,4 +1,4 @@
-"""Files of a team or a run, each converted once for its content, and the index over their documents."""
+"""Files of a team or a run, each converted once for its content, and their index."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ GONE = "it is no longer stored"
 
 
 class FileEntry(Model):
-    """A file by its name or its path below a folder, and where its parts lie, in order; none with a `problem`."""
+    """A file by its name or relative path, and the places of its parts; none with a `problem`."""
 
     name: str
     bytes: Annotated[int, Field(ge=0)] = 0
@@ -63,7 +63,7 @@ Fetch = Callable[[FileEntry, Path], Awaitable[None]]
 
 
 def local_file(name: str, path: Path, problem: str | None = None) -> FileEntry:
-    """Returns a file of this machine, known to have a problem or none. Raises OSError if it can't be read."""
+    """Returns the entry of a file on this machine. Raises OSError if it can't be read."""
     if problem:
         return FileEntry(name=name, problem=problem)
     with path.open("rb") as file:
@@ -77,7 +77,7 @@ async def copy_file(file: FileEntry, target: Path) -> None:
 
 @dataclass(frozen=True)
 class Described:
-    """The content of a `data.toml`, as its process gave it (`descriptions.describe`)."""
+    """The content of a `data.toml`, as `descriptions.describe` returned it."""
 
     says: Json
     lines: list[Any]
@@ -87,7 +87,7 @@ class Described:
     def of_file(self, name: str) -> tuple[Json | None, str]:
         """Returns the description of a file, None without one, and its reading.
 
-        The reading is a text that changes with the way in which a description has a file read.
+        The reading is a text that changes with the settings for reading the file.
         """
         if name not in self.files:
             return None, ""
@@ -96,10 +96,10 @@ class Described:
 
 
 class FileCache:
-    """Converted files in a folder of this machine, by content: any process may delete it at any time."""
+    """Converted files in a folder of this machine, by content; any process may delete them."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Uses a folder, or without one a folder of its own, for as long as it lives."""
+        """Uses a folder, by default a temporary one that is deleted with this object."""
         whole = folder or Path(tempfile.mkdtemp(prefix="supervisor-files-"))
         if folder is None:
             weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True)
@@ -113,9 +113,10 @@ class FileCache:
         )
 
     async def reports(self, files: Iterable[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
-        """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them.
+        """Returns a report on each file, or each member of a zipped folder; table names are unique.
 
-        A `data.toml` among them says how tables are read, and what they mean. `fetch` is needed once for each content.
+        A `data.toml` among them sets how tables are read, and describes them. `fetch` is called
+        once for each content. `owner` is the run or team whose turn it takes.
         """
         places = asyncio.Semaphore(_AT_ONCE)  # else as many parts as there are files are in memory
         files = list(files)
@@ -145,7 +146,7 @@ class FileCache:
         return await self._with_words(unique, described, owner) if isinstance(described, Described) else unique
 
     async def _description(self, file: FileEntry, names: list[str], owner: str, fetch: Fetch) -> Described | str:
-        """Returns the content of the `data.toml` beside files, or the problem with it."""
+        """Returns the content of the `data.toml` next to files, or the problem with it."""
         if file.problem:
             return file.problem
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -165,9 +166,9 @@ class FileCache:
         return Described(**read)
 
     async def _with_words(self, reports: list[FileReport], described: Described, owner: str) -> list[FileReport]:
-        """Returns the reports, their tables and columns with the words of a `data.toml`, which says what it fits not.
+        """Returns the reports with the descriptions of a `data.toml`, under `about`.
 
-        The words stand under `about`.
+        The report on the `data.toml` itself gets the descriptions that match nothing.
         """
         tables = [(at, table) for at, report in enumerate(reports) for table in report.tables]
         names = [report.name for report in reports if report.name != DATA_TOML]
@@ -192,7 +193,7 @@ class FileCache:
         ]
 
     async def index(self, reports: Sequence[FileReport], owner: str) -> Path:
-        """Returns the full-text index over the documents of these files; it is made once for them.
+        """Returns the full-text index over the documents of some files, which is built once.
 
         Raises BoundExceeded and Failed; an index that failed is not tried again soon.
         """
@@ -215,7 +216,7 @@ class FileCache:
         return index
 
     async def search(self, reports: Sequence[FileReport], match: str, most: int, owner: str) -> Json:
-        """Returns the `hits`, [name, place, text] of the best passages, and documents that are `left_out`.
+        """Returns the `hits`, [name, place, text] of the best passages, and `left_out` documents.
 
         Raises BoundExceeded and Failed.
         """
@@ -224,12 +225,18 @@ class FileCache:
         return found
 
     async def text(self, file: str, place: str, owner: str) -> Json:
-        """Returns the `text` of a document from a place on, or the `known` places. Raises BoundExceeded and Failed."""
+        """Returns the `text` of a document from a place on, or the `known` places.
+
+        Raises BoundExceeded and Failed.
+        """
         found: Json = await self._small.call(owner, _SEARCH_TIME, "read_text_from", file, place)
         return found
 
     async def first_lines(self, file: str, most: int, chars: int, *, is_pdf: bool, owner: str) -> Json:
-        """Returns the first `lines` of a text that are not empty, and their `count`. Raises BoundExceeded, Failed."""
+        """Returns the first non-empty `lines` of a text, cut to `chars`, and the `count` of all.
+
+        Raises BoundExceeded and Failed.
+        """
         found: Json = await self._small.call(owner, _SEARCH_TIME, "first_lines", file, most, chars, is_pdf)
         return found
 
@@ -243,7 +250,7 @@ class FileCache:
     ) -> list[Json]:
         """Returns a report on a file, or on each member of a zipped folder.
 
-        `reading` is what the description changes in them: words alone change nothing that was made.
+        `reading` has the settings of the description that change the conversion.
         """
         if file.problem:
             return [{"name": file.name, "problem": file.problem}]
@@ -278,7 +285,7 @@ class FileCache:
         return kept
 
     async def _converted(self, name: str, fetched: Path, owner: str, described: Json | None) -> list[Json]:
-        """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded and Failed."""
+        """Converts a file, or each member of a zipped folder. Raises BoundExceeded and Failed."""
         if not name.lower().endswith(".zip"):
             return [await self._convert_one(name, fetched, owner, described, FILE_CHARS)]
         asked = (str(fetched), name, str(fetched.parent), described)
@@ -300,7 +307,7 @@ class FileCache:
         return reports
 
     async def _convert_one(self, name: str, file: str | Path, owner: str, described: Json | None, room: int) -> Json:
-        """Returns a report on one file that fits the room. Raises BoundExceeded and Failed."""
+        """Returns a report on one file, in `room` characters. Raises BoundExceeded and Failed."""
         asked = (str(file), name, os.path.dirname(file), described, room)
         try:
             is_large = os.path.getsize(file) >= _LARGE_BYTES
@@ -317,7 +324,7 @@ class FileCache:
         return report
 
     async def _tables_of(self, children: ChildProcesses, document: Json, owner: str, *asked: Any) -> Json:
-        """Returns the tables in a document, and it with notes on what of them can't be read: its text stays."""
+        """Returns the tables in a document, and the document with notes on unreadable tables."""
         try:
             found: Json = await children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
         except (BoundExceeded, Failed) as problem:
@@ -327,7 +334,7 @@ class FileCache:
     def _make_room(self) -> None:
         """Deletes the least recently used files, also of older versions, until the rest fits.
 
-        Indexes count one by one. What a process left of one that it could not finish goes, too.
+        Indexes are counted separately. Abandoned parts of unfinished ones are deleted, too.
         """
         now = datetime.now(UTC).timestamp()
         for part in self._folder.parent.glob(f"files-*/{_INDEXES}/*.sqlite.*"):
@@ -354,7 +361,7 @@ class FileCache:
 
 
 class Files:
-    """The files that some tools read. They are read when a tool first needs them, and again after a change."""
+    """The files that some tools read, when a tool first needs them, and again after a change."""
 
     def __init__(self) -> None:
         self._looking = asyncio.Lock()
@@ -362,11 +369,12 @@ class Files:
         self._reading: asyncio.Task[list[FileReport]] | None = None
 
     async def reports(self) -> list[FileReport]:
-        """Returns the report of each file.
+        """Returns the report on each file.
 
-        Raises ValueError if they cannot be used, and as the store does. All callers wait for the
-        same reading, and it continues when one of them stops waiting: a large file takes longer
-        than a tool call may, so the next call finds it done. What was deleted since is made again.
+        All callers wait for the same reading, which continues when one of them stops waiting: a
+        large file takes longer than a tool call may, so the next call finds it done. Files that
+        were deleted since are converted again. Raises ValueError if the files cannot be used, and
+        ArtifactError.
         """
         async with self._looking:
             reading = self._reading
@@ -378,7 +386,10 @@ class Files:
         return await asyncio.shield(reading)
 
     def _state(self) -> Hashable:
-        """Returns a value that changes with the files; called in a thread. Raises ValueError if they can't be used."""
+        """Returns a value that changes with the files; called in a thread.
+
+        Raises ValueError if the files cannot be used.
+        """
         raise NotImplementedError
 
     async def _read_reports(self) -> list[FileReport]:
@@ -393,12 +404,12 @@ def _is_usable(reading: asyncio.Task[list[FileReport]]) -> bool:
 
 
 def are_there(reports: Sequence[FileReport]) -> bool:
-    """True if everything that was made of the files is still in its place."""
+    """True if all converted files are still in their place."""
     return all(os.path.exists(file) for report in reports for file in report.made_files)
 
 
 def _stored_reports(folder: Path) -> list[Json] | None:
-    """Returns the reports that lie in a folder; None unless all is there that they name."""
+    """Returns the reports in a folder; None unless all files that they name are there."""
     try:
         found: list[Json] = json.loads((folder / "report.json").read_bytes())
         os.utime(folder)  # the cache keeps what was used last
@@ -408,7 +419,7 @@ def _stored_reports(folder: Path) -> list[Json] | None:
 
 
 def _touch(made: Path) -> bool:
-    """True if a file is there; the cache keeps what was used last."""
+    """Marks a file as used, so that the cache keeps it. Returns False if there is none."""
     try:
         os.utime(made)
     except FileNotFoundError:
@@ -419,7 +430,7 @@ def _touch(made: Path) -> bool:
 def _move_into_place(reports: list[Json], made: Path, folder: Path) -> list[Json]:
     """Moves new files to their place, unless another process was faster.
 
-    Returns the reports with paths there.
+    Returns the reports with their new paths.
     """
     written = json.dumps(reports, ensure_ascii=False).replace(str(made), str(folder))
     (made / "report.json").write_text(written, encoding="utf-8", errors="replace")

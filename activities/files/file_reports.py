@@ -1,4 +1,4 @@
-"""Reports on files, their tables and their documents, and these reports as text."""
+"""Reports on files, their tables and their documents, and their forms as text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ class FileReport:
     """The report on a file: its tables, its document, or the problem with it.
 
     A table is {name, file, rows, columns, notes}. The report on a `data.toml` has the `words` of
-    the house that it explains, and its `mistakes`: descriptions that fit no table.
+    the house that it explains, and its `mistakes`: descriptions that match no table.
     """
 
     name: str
@@ -27,7 +27,7 @@ class FileReport:
 
     @property
     def made_files(self) -> list[str]:
-        """The files that were made of it."""
+        """The paths of the files that it was converted to."""
         made = [table["file"] for table in self.tables]
         if self.document:
             made.append(self.document["file"])
@@ -35,7 +35,7 @@ class FileReport:
 
     @property
     def name_with_tables(self) -> str:
-        """The file's name, which is its document's id, with the names of its tables."""
+        """The file's name with its tables: `book.xlsx, table book_orders`."""
         if not self.tables:
             return self.name
         tables = ", ".join(table["name"] for table in self.tables)
@@ -57,7 +57,10 @@ def contents(column: Json, most: int | None = None) -> str:
 
 
 def reading_line(reading: Json) -> str:
-    """Returns a cell as it is written with its value, the decision about it, and the reason."""
+    """Returns a cell as written, its value, the decision about it, and the reason.
+
+    For example `'1.527' is 1527 (dots group thousands; ...)`.
+    """
     line = literal(reading["written"])
     if reading["value"] != reading["written"]:
         line += f" is {reading['value']}"
@@ -71,15 +74,15 @@ def reading_line(reading: Json) -> str:
 
 
 def _list_text(value: str) -> str:
-    """Returns a value as it is listed; one that contains the separator is written as in SQL."""
+    """Returns a value for a list; one that contains the separator is quoted as in SQL."""
     plain = clean(value).replace("\n", " ")
     return literal(plain) if ", " in plain else plain
 
 
 def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
-    """Returns the reports; tables of the same name are numbered from the second one on.
+    """Returns the reports, with numbers added to repeated names of tables.
 
-    Each table has its file as `source`, and as `own` its name among the tables of the file.
+    Each table has its file as `source`, and its name in the file as `own`.
     """
     all_names = [table["name"] for report in reports for table in report.tables]
     names = iter(numbered(all_names))
@@ -94,7 +97,7 @@ def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
 
 
 def with_about(table: Json, words: str, of_columns: Mapping[str, str]) -> Json:
-    """Returns a table with its description and those of its columns, under `about`."""
+    """Returns a table with its description and its columns' descriptions, under `about`."""
     described = {**table}
     if of_columns:
         columns = []

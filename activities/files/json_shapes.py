@@ -1,4 +1,4 @@
-"""The forms in which a JSON file holds one table, beside a list of objects.
+"""The forms in which a JSON file contains one table, other than a list of objects.
 
 Runs in a child process.
 """
@@ -20,11 +20,11 @@ _DEPTH = 3  # of objects around the table
 
 
 def table_rows(source: Path) -> list[list[Cell]] | None:
-    """Returns the rows of the one table in a JSON file, names first; None if it holds none, or several.
+    """Returns the rows of the only table in a JSON file, names first; None without one.
 
-    The forms: an object with one list of objects in it, a list of lists below their names, and an
-    object of equally long lists, one for each column. Numbers stay numbers. Raises ValueError for
-    broken JSON.
+    Its forms: an object that contains one list of objects, a list of lists below their names, and
+    an object of equally long lists, one for each column. Numbers stay numbers. Raises ValueError
+    for broken JSON.
     """
     try:
         with source.open(encoding="utf-8-sig", errors="replace") as file:
@@ -42,7 +42,7 @@ def table_rows(source: Path) -> list[list[Cell]] | None:
 
 
 def _cell(value: Any) -> Cell:
-    """Returns a value as a cell: lists, objects, true and false as they are written in JSON."""
+    """Returns a value as a cell; lists, objects, true and false become JSON."""
     if isinstance(value, dict | list | bool):
         return json.dumps(value, ensure_ascii=False)
     if value is None or isinstance(value, int | float):
@@ -51,7 +51,7 @@ def _cell(value: Any) -> Cell:
 
 
 def _rows(value: Any, depth: int) -> Iterable[Json] | None:
-    """Returns the rows of the one table in a value; None without one."""
+    """Returns the rows of the only table in a value; None without one."""
     if isinstance(value, list):
         return _rows_of_list(value)
     if not isinstance(value, dict) or not value:
@@ -115,7 +115,7 @@ def _columns(value: Json) -> Iterable[Json] | None:
 
 
 def _as_objects(names: list[str], rows: Iterable[list[Any]]) -> Iterable[Json]:
-    """Yields rows as objects; cells beyond the names get numbers."""
+    """Yields rows as objects; cells without a name get numbered names."""
     known = numbered([name.strip() or f"column_{at}" for at, name in enumerate(names, 1)])
     for row in rows:
         unnamed = [f"column_{at}" for at in range(len(known) + 1, len(row) + 1)]

@@ -1,4 +1,4 @@
-"""The files of a run: uploaded by content, listed in one manifest, read on any machine that has the store."""
+"""The files of a run: uploaded by content, listed in a manifest, readable wherever the store is."""
 
 import asyncio
 import hashlib
@@ -26,7 +26,7 @@ _NAMED = 5  # of the files that can't be read, in one line
 
 
 class DataFile(NamedTuple):
-    """A file of this machine by the name that it has in a run; one with a `problem` can't be read."""
+    """A file of this machine, with its name in a run; it has a `problem` if it can't be read."""
 
     name: str
     path: Path
@@ -34,17 +34,20 @@ class DataFile(NamedTuple):
 
 
 class Manifest(Model):
-    """Files by name; each name once."""
+    """Files with unique names."""
 
     files: list[FileEntry]
 
 
 class FilesRefused(ValueError):
-    """Files beyond a ceiling; the message says which. Nothing was stored."""
+    """Files above a ceiling, which the message names. Nothing was stored."""
 
 
 def found_files(paths: Sequence[Path]) -> list[DataFile]:
-    """Returns each file that is given or lies in a given folder, hidden ones left out. Raises FilesRefused."""
+    """Returns the given files, and those in given folders, without hidden ones.
+
+    Raises FilesRefused.
+    """
     found: dict[str, DataFile] = {}
     for path in paths:
         folder = path if path.is_dir() else None
@@ -71,7 +74,7 @@ def found_files(paths: Sequence[Path]) -> list[DataFile]:
 def _first_inside(folder: Path) -> list[Path]:
     """Returns the files of a folder in order.
 
-    Raises FilesRefused once there are too many, before any is opened.
+    Raises FilesRefused, before any is opened, if there are too many.
     """
     seen = (path for path in _walk_folder(folder) if not _is_hidden(path.name))
     files = sorted(islice(seen, limits.DATA_FILES + 1))
@@ -82,7 +85,7 @@ def _first_inside(folder: Path) -> list[Path]:
 
 
 def _walk_folder(folder: Path) -> Iterator[Path]:
-    """Yields the files, links and unreadable folders in a folder; hidden folders are left out."""
+    """Yields the files, links and unreadable folders in a folder, without hidden folders."""
     closed: list[OSError] = []
     for at, folders, files in os.walk(folder, onerror=closed.append):
         folders[:] = [name for name in folders if not _is_hidden(name)]
@@ -95,7 +98,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _problem(file: Path, folder: Path | None) -> str | None:
-    """Returns the reason why something can't be read.
+    """Returns the reason why something can't be read; None if it can.
 
     A pipe or a device, which may never end, is not opened.
     """
@@ -116,7 +119,10 @@ def _problem(file: Path, folder: Path | None) -> str | None:
 async def put_files(
     store: ArtifactStore, files: Iterable[DataFile], uploaded: Callable[[str, int], None] = lambda *_: None
 ) -> str:
-    """Stores files by content; what is there is not sent again. Returns their manifest; `uploaded` gets the bytes."""
+    """Stores files by content, except parts that are there. Returns their manifest.
+
+    `uploaded(name, bytes)` is called after each file.
+    """
     entries = []
     for name, path, problem in files:
         if problem:
@@ -136,7 +142,10 @@ async def put_files(
 
 
 async def read_manifest(store: ArtifactStore, ref: str) -> Manifest:
-    """Returns an uploaded manifest. Raises ArtifactMissing, and ValueError unless `put_files` could have made it."""
+    """Returns an uploaded manifest.
+
+    Raises ArtifactMissing, and ValueError if `put_files` cannot have made it.
+    """
     if not is_upload(ref):
         raise ArtifactMissing(f"'{ref}' is no upload")
     manifest = Manifest.model_validate_json(await store.get(ref))
@@ -149,7 +158,7 @@ async def read_manifest(store: ArtifactStore, ref: str) -> Manifest:
 
 
 def _check_ceilings(files: Collection[FileEntry]) -> None:
-    """Raises FilesRefused for more files, or larger ones, than a run may have."""
+    """Raises FilesRefused for more or larger files than a run may have."""
     if len(files) > limits.DATA_FILES:
         raise FilesRefused(f"{len(files):,} files, at most {limits.DATA_FILES:,} are taken")
     total = sum(file.bytes for file in files)
@@ -158,7 +167,7 @@ def _check_ceilings(files: Collection[FileEntry]) -> None:
 
 
 async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Manifest]) -> str:
-    """Copies the uploads of some manifests into a run, which keeps them. Returns its own manifest.
+    """Copies the uploads of some manifests into a run. Returns the run's own manifest.
 
     Raises ArtifactMissing, and FilesRefused for more than a run may have.
     """
@@ -172,7 +181,7 @@ async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Man
 
 
 class RunFiles(Files):
-    """The files of one run on this machine: its manifest never changes."""
+    """The files of one run on this machine; its manifest never changes."""
 
     def __init__(self, store: ArtifactStore, cache: FileCache, run_id: str, ref: str) -> None:
         super().__init__()
@@ -183,13 +192,13 @@ class RunFiles(Files):
         self.chars = 0  # of the reports, once they are read
 
     def unread(self) -> str:
-        """Returns a sentence on the files that can't be read, as far as they were looked at; empty if all can."""
+        """Returns a sentence on the files that can't be read, so far; empty if all can."""
         if self._reading is None or not self._reading.done():
             return "the files take long to read: the plan is made without their columns and titles"
         return unread_of(self._reading.result())
 
     async def rows(self, file: str, count: int) -> list[str]:
-        """Returns the first rows of the converted table in a file of `reports`, each as JSON."""
+        """Returns the first rows of a converted table in `reports`, each as JSON."""
         return await self._cache.rows(file, count, self._run_id)
 
     def _state(self) -> str:
@@ -202,7 +211,7 @@ class RunFiles(Files):
         return reports
 
     async def _fetch(self, file: FileEntry, target: Path) -> None:
-        """Writes the content of a file, and never more than its list says: that was counted."""
+        """Writes the content of a file. Raises FileNotFoundError if it is longer than its entry."""
         room = file.bytes
         with target.open("wb") as out:
             for part in file.parts:
@@ -217,7 +226,7 @@ class RunFiles(Files):
 
 
 def unread_of(reports: Sequence[FileReport]) -> str:
-    """Returns sentences on the files that can't be read, and on a `data.toml` that fits them not; empty without."""
+    """Returns sentences on unreadable files, and on a `data.toml` with mistakes; empty without."""
     unread = [f"{report.name} ({report.problem})" for report in reports if report.problem]
     more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
     named = f"{'; '.join(unread[:_NAMED])}{more}"
@@ -227,7 +236,7 @@ def unread_of(reports: Sequence[FileReport]) -> str:
 
 
 def is_text(data: bytes) -> bool:
-    """True if it can be shown to a model as it is."""
+    """True if a model can read the content as it is."""
     try:
         return "\0" not in data.decode("utf-8")
     except UnicodeDecodeError:

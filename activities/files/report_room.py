@@ -1,7 +1,8 @@
-"""The ceiling for the reports on all files of a run in sum, beside the one for each file.
+"""The ceilings for the reports on all files of a run together, and for each file.
 
-A report that is too long is shortened step by step: first the values of columns are fewer and shorter, then only names
-and types are left, then columns and tables beyond the room are named by their number alone. Queries reach all of them.
+A report that is too long is shortened step by step: first to fewer and shorter values of columns,
+then to names and types, then to a part of the columns and tables, with the number of the others.
+Queries still reach all of them.
 """
 
 import json
@@ -18,7 +19,10 @@ _BARE = ("name", "sql", "type", "unit")
 
 
 def all_fitted(reports: list[Json], room: int) -> list[Json]:
-    """Returns reports that fit the room together; each has an equal part, and what it needs not is the next ones'."""
+    """Returns reports that fit into `room` characters together, with equal shares.
+
+    The unused part of a share goes to the following reports.
+    """
     fitting = list[Json]()
     for at, report in enumerate(reports):
         shorter = fitted(report, room // (len(reports) - at))
@@ -28,7 +32,7 @@ def all_fitted(reports: list[Json], room: int) -> list[Json]:
 
 
 def fitted(report: Json, room: int) -> Json:
-    """Returns a report on one file that fits the room, but for the names of the file and of one table."""
+    """Returns a report on one file that fits into `room` characters, apart from its names."""
     if length(report) <= room or not report.get("tables"):
         return report
     for values, chars in _DETAIL:
@@ -39,12 +43,12 @@ def fitted(report: Json, room: int) -> Json:
 
 
 def length(report: Any) -> int:
-    """Returns the characters of a report as it is kept."""
+    """Returns the length of a stored report in characters."""
     return len(json.dumps(report, ensure_ascii=False))
 
 
 def _with_values(table: Json, most: int, chars: int) -> Json:
-    """Returns a table of whose columns few values are known, and these by their first characters."""
+    """Returns a table with at most `most` values of each column, cut to `chars` characters."""
     return {**table, "columns": [_with_first_values(column, most, chars) for column in table["columns"]]}
 
 
@@ -70,7 +74,7 @@ def _cut_text(text: str, chars: int) -> str:
 
 
 def _with_first_columns(report: Json, room: int) -> Json:
-    """Returns a report with names and types alone, of as many tables and columns as have room."""
+    """Returns a report with only names and types, of as many tables and columns as fit."""
     tables = report["tables"][: max(1, room // (2 * _TABLE_CHARS))]
     share = room // len(tables) - _TABLE_CHARS
     shorter = [_bare(table, share) for table in tables]
@@ -81,7 +85,7 @@ def _with_first_columns(report: Json, room: int) -> Json:
 
 
 def _bare(table: Json, room: int) -> Json:
-    """Returns a table with the names and types of as many columns as have room."""
+    """Returns a table with the names and types of as many columns as fit."""
     columns = list[Json]()
     for column in table["columns"]:
         bare = {name: column[name] for name in _BARE if name in column}

@@ -1,6 +1,7 @@
 """Tables of a file, each as a Parquet file: CSV of any kind, Parquet, JSON, spreadsheets, SQLite.
 
-Runs in a child process. Imports a library only for the kind of file that needs it: each process pays for it.
+The readers run in a child process. They import a library only for the kind of file that needs it,
+because each process pays for it.
 """
 
 import csv
@@ -54,7 +55,7 @@ _UNNAMED = re.compile(r"column_\d+")
 
 
 class Dialect(NamedTuple):
-    """The syntax of a file's fields, and the number of them that most lines have."""
+    """The syntax of a file's fields, and the number of fields in most lines."""
 
     delimiter: str
     escape: str
@@ -62,7 +63,7 @@ class Dialect(NamedTuple):
 
 
 def csv_tables(path: Path, out: Path, described: TableDescription | None = None) -> list[Json]:
-    """Returns the one table of a text file with separated fields. `described`: what a person says of it."""
+    """Returns the only table of a text file with separated fields, read as `described`."""
     described = _description_of(described, path.stem)
     plain = as_utf8(path, out)
     sample = _sample(plain)
@@ -84,10 +85,11 @@ def row_tables(
     *,
     source_is_typed: bool = False,
 ) -> list[Json]:
-    """Returns a table for each sheet of rows; one that can't be read is a note of the first. Raises Unreadable.
+    """Returns a table for each sheet of rows. Raises Unreadable if no sheet can be read.
 
-    Numbers among the cells are taken as they are. A `source_is_typed` has its columns' names in the first row, and
-    texts that are never numbers.
+    A sheet that can't be read becomes a note on the first table. Numbers among the cells are taken
+    as they are. If the `source_is_typed`, the first row has the columns' names, and texts are never
+    numbers.
     """
     sheets, tables, problems = list(sheets), list[Json](), list[str]()
     if len(sheets) > _TABLES:
@@ -139,7 +141,7 @@ def _sheet_table(
 
 
 def _cell_text(cell: Cell) -> str:
-    """Returns a cell as it is written into a file: a number with a mark, so that it is not read like a text."""
+    """Returns a cell as written to a file; a number is marked, so that it is not parsed as text."""
     if cell is None:
         return ""
     if isinstance(cell, (int, float)) and not isinstance(cell, bool) and math.isfinite(cell):
@@ -189,7 +191,7 @@ def _csv_table(
 
 
 def _load(database: duckdb.DuckDBPyConnection, plain: Path, dialect: Dialect, header: Header) -> list[str]:
-    """Reads a file into the table `texts`, without its empty lines. Returns notes on what cannot be read."""
+    """Reads a file into the table `texts`, without empty lines. Returns notes on unreadable parts."""
     fields = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header.names)
     options = {
         "delim": literal(dialect.delimiter), "quote": "'\"'", "escape": literal(dialect.escape), "header": "false",
@@ -219,9 +221,10 @@ def _typed_table(
     notes: list[str],
     typed: dict[str, str] | None = None,
 ) -> Json:
-    """Returns the table of the texts, each column by its reading.
+    """Returns the table of the texts, with each column converted by its reading.
 
-    `typed` are all columns of a source with types, in their order, by their SQL: those without a reading stay.
+    For a source with types, `typed` maps all columns to their SQL, in order; columns without a
+    reading stay as they are.
     """
     seen, columns = dict[str, Json](), dict[str, str]()
     for name, reading in readings.items():  # one by one: an expression over a column takes some 2 MiB
@@ -261,12 +264,12 @@ def _is_empty(database: duckdb.DuckDBPyConnection, name: str) -> bool:
 
 
 def _description_of(described: TableDescription | None, stem: str) -> TableDescription | None:
-    """Returns a person's description of one table, of that of the whole file."""
+    """Returns the description of one table of a described file."""
     return described.of_table(table_name(stem)) if described else None
 
 
 def _given_header(described: TableDescription | None) -> list[int] | None:
-    """Returns the rows that a person calls the header, none for a table without one; None if nobody said."""
+    """Returns the described rows of the header, empty for no header; None if not described."""
     if described is None or described.header is None:
         return None
     return [described.header] if isinstance(described.header, int) else described.header
@@ -287,7 +290,7 @@ def _parse_rows(sample: list[str], dialect: Dialect) -> list[Row]:
 
 
 def _dialect(sample: list[str]) -> Dialect:
-    """Returns the delimiter, the escape and the number of fields that most lines of the sample have."""
+    """Returns the delimiter, the escape and the number of fields in most lines of the sample."""
     text = "".join(sample)
     doubled = _DOUBLED.search(text.replace('\\"', ""))
     escape = "\\" if '\\"' in text and not doubled else '"'
@@ -359,9 +362,9 @@ def _sqlite_rows(database: Any, table: str) -> Iterator[list[Cell]]:
 def _engine_table(
     reader: str, path: Path, out: Path, described: TableDescription | None = None, *, texts_are_numbers: bool = False
 ) -> list[Json]:
-    """Returns the one table of a file that the engine reads, whose types are its own.
+    """Returns the only table of a file that the engine reads with its own types.
 
-    Where `texts_are_numbers`, the texts among its columns are read like those of any file.
+    With `texts_are_numbers` its text columns are read like those of any other file.
     """
     about = _description_of(described, path.stem) or TableDescription()
     with engine(out) as database:

@@ -1,4 +1,4 @@
-"""Files of text in any encoding, read as UTF-8, and what cannot be read."""
+"""Text files in any encoding, read as UTF-8."""
 
 import codecs
 from functools import partial
@@ -10,11 +10,11 @@ _TEXT_SHARE = 0.95  # of a text's first bytes at least are no control characters
 
 
 class Unreadable(Exception):
-    """A file that can't be read; the message says why, for its owner."""
+    """A file that can't be read; the message gives its owner the reason."""
 
 
 def as_utf8(path: Path, out: Path) -> Path:
-    """Returns the file itself if it is UTF-8, else a copy in UTF-8. Raises Unreadable for no text."""
+    """Returns the file itself if it is UTF-8, else a copy in UTF-8. Raises Unreadable if binary."""
     with path.open("rb") as file:
         start = file.read(4096)
     encoding = _encoding(path, start)

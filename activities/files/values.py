@@ -1,4 +1,7 @@
-"""The kinds of files that are read, values and names of tables as text. Imports little: many processes need it."""
+"""The kinds of readable files, and values and names of tables as text.
+
+It imports little, because many processes need it.
+"""
 
 from decimal import Decimal
 from math import isfinite
@@ -35,21 +38,21 @@ DATA_TOML = "data.toml"
 
 
 def is_data(name: str) -> bool:
-    """True if a file of that name may hold a table or a document."""
+    """True if a file with that name may contain a table or a document."""
     return name.lower().endswith(_READABLE)
 
 
 def unread_kind(name: str) -> str:
-    """Returns the reason why a file of that name is never read; empty if it may be."""
+    """Returns the reason why a file with that name is never read; empty if it may be."""
     if is_data(name):
         return ""
     return f"files of the kind '{PurePosixPath(name).suffix or name}' are not read"
 
 
 def value_text(value: object) -> str:
-    """Returns one value as text: dates in ISO form, numbers without groups, binary noise, and, below 1e15, exponents.
+    """Returns one value as text: ISO dates, numbers without groups and without binary noise.
 
-    A whole number has no decimal mark, whatever its type.
+    Numbers below 1e15 have no exponent, and whole numbers no decimal mark, whatever their type.
     """
     if value is None:
         return "NULL"
@@ -71,17 +74,17 @@ def _shown_float(value: float) -> str:
 
 
 def quoted(name: str) -> str:
-    """Returns a name as SQL has it."""
+    """Returns a name as an SQL identifier in double quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Returns a text as SQL has it."""
+    """Returns a text as an SQL literal in single quotes."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def numbered(names: list[str]) -> list[str]:
-    """Returns the names, those that were there before, in whatever case, with a number that makes them new."""
+    """Returns the names, with numbers that make repeated ones unique, whatever their case."""
     taken, seen = {name.lower() for name in names}, dict[str, int]()
     new = []
     for name in names:

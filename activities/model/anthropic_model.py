@@ -1,4 +1,4 @@
-"""Model calls through the Anthropic SDK: the only module that imports it."""
+"""Model calls through the Anthropic SDK, which no other module imports."""
 
 import asyncio
 import contextlib
@@ -48,11 +48,13 @@ _reader: ContextVar["StreamReader | _ByteCounter"] = ContextVar("_reader")  # of
 
 
 class AnthropicModel(ModelEndpoint):
-    """A Messages API endpoint, real or compatible. Without key, token and `base_url` every call fails.
+    """A Messages API endpoint, real or compatible.
 
-    `without` names the booleans of EndpointProfile that it lacks, `windows` are by name or pattern of models, `extra`
-    are further fields of all requests. How JSON is asked for is `structured`, else as it is known of the model. Raises
-    ValueError for an address that may not be sent the key, which `plain_http` allows, or a key that no header carries.
+    Without key, token and `base_url` every call fails. `without` names the fields of
+    EndpointProfile that the endpoint lacks, `windows` maps models or patterns to tokens, `extra`
+    are fields for all requests. `structured` sets how JSON is asked for, by default as the model is
+    known. Raises ValueError for plain http with a key, unless `plain_http` allows that, and for a
+    key that no header can carry.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class AnthropicModel(ModelEndpoint):
             )
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        """Sends one request, and reads its answer."""
+        """Sends one request. Returns its answer, or raises ModelFailure."""
         if self._client is None:
             words = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words)
@@ -125,13 +127,16 @@ class AnthropicModel(ModelEndpoint):
         raise failed
 
     def _patience(self, request: ModelRequest) -> float:
-        """Returns the seconds to the first content: a server of one's own may read a long prompt for minutes."""
+        """Returns the seconds until the first content must come.
+
+        A server of the operator's own may read a long prompt for minutes.
+        """
         if self._is_providers_own:
             return self._idle
         return self._idle + request.tokens / limits.MODEL_READS_PER_SECOND
 
     async def request_json(self, path: str, body: Json | None, time: timedelta) -> Json:
-        """Returns the JSON of a page, or the reply to a plain request with a body. Raises ModelFailure."""
+        """Returns the JSON at a path, or the reply to a request with a body. Raises ModelFailure."""
         if self._client is None:
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, "no model is configured")
         _reader.set(_ByteCounter())
@@ -154,15 +159,16 @@ class AnthropicModel(ModelEndpoint):
         return _form_of(model)
 
     def window(self, model: str, traits: ModelTraits | None = None) -> Window:
-        """Returns the window of a model: as a run knows it, else as set, else by the price list."""
+        """Returns the window of a model, from the run's traits, the settings or the price list."""
         found = {model: traits.window} if traits and traits.window else self._windows
         short = traits.short_prompts if traits and traits.window else self._short_prompts
         return replace(pricing.window_of(model, found), short_prompts=short)
 
     def traits_for_run(self, model: str, facts: EndpointFacts) -> ModelTraits:
-        """Returns the traits that a run keeps of a model: by the operator's settings, else as found, else assumed.
+        """Returns the traits of a model for a run, as set by the operator, found, or assumed.
 
-        A model of an endpoint that does not say whether it keeps to schemas is asked for JSON in words: that it takes.
+        A model is asked for JSON in words if its endpoint does not tell whether it follows schemas:
+        every model accepts that.
         """
         found = facts.traits(model)
         window = pricing.set_window(model, self._windows) or found.window or pricing.window_of(model, {}).tokens
@@ -179,7 +185,7 @@ class AnthropicModel(ModelEndpoint):
         return self._rung or "format"
 
     def runs_tools(self, model: str) -> bool:
-        """True for the provider's own models at its own address: a gateway to them may lead elsewhere."""
+        """True for the provider's own models at its own address; a gateway may lead elsewhere."""
         return self._is_providers_own and profile_of(model, self._without).server_tools
 
     def price(self, model: str, usage: ModelUsage) -> float | None:
@@ -237,10 +243,11 @@ class AnthropicModel(ModelEndpoint):
         return check_message(message, self._credentials)
 
     def _refuse_cut_prompt(self, request: ModelRequest, usage: ModelUsage) -> None:
-        """Raises ModelFailure if a server of one's own read so little of the prompt that it must have cut it.
+        """Raises ModelFailure if a server other than the provider's must have cut the prompt.
 
-        What was sent is estimated by the bytes of its texts: hardly ever twice what a server counts. One that counts
-        only what it had not cached reads a few tokens of a later call: those say nothing.
+        Its count of read tokens shows that. The sent tokens are estimated from the bytes of the
+        texts, which is hardly ever twice the server's count. A server that counts only uncached
+        tokens reports a few for a later call: those are ignored.
         """
         read = usage.prompt_tokens
         if self._is_providers_own or read < limits.LEAST_OUTPUT_TOKENS:
@@ -266,7 +273,7 @@ class AnthropicModel(ModelEndpoint):
 def _form_of(model: type[Model]) -> Json:
     """Returns the schema of a model as the API compiles it.
 
-    What has a default is asked for, too, though a reply is read without it.
+    Fields with defaults are required, too, though a reply is valid without them.
     """
     schema = model.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
@@ -277,23 +284,26 @@ def _form_of(model: type[Model]) -> Json:
 
 
 class _ByteCounter:
-    """Counts the bytes of a page that comes at once."""
+    """Counts the bytes of a page that is not streamed."""
 
     def __init__(self) -> None:
         self._left = _PAGE_BYTES
 
     def count_bytes(self, chunk: bytes) -> None:
-        """Takes one piece in. Raises BadAnswer if the page is too large."""
+        """Counts one chunk. Raises BadAnswer if the page is too large."""
         self._left -= len(chunk)
         if self._left < 0:
             raise BadAnswer(f"the page has more than {_PAGE_BYTES} bytes")
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):
-    """The SDK's HTTP client over aiohttp, which takes a third less CPU; nothing is followed, or read without end."""
+    """The SDK's HTTP client over aiohttp, which takes a third less CPU.
+
+    It follows no redirects and limits every body.
+    """
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        """Returns the answer, its body bounded."""
+        """Returns the response with a limited body."""
         if request.url.userinfo:  # a gateway's user and password: aiohttp takes them as a header or in the address
             options["auth"] = httpx2.BasicAuth(request.url.username, request.url.password)
             request.url = request.url.copy_with(userinfo=b"")
@@ -311,7 +321,7 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    """The body of an answer: an error's up to its cap, since its status says the most."""
+    """The body of a response; of an error only the beginning, because its status matters most."""
 
     def __init__(self, raw: httpx2.Response, encoding: str) -> None:
         self._raw = raw

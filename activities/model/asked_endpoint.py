@@ -1,7 +1,8 @@
-"""The asking of an endpoint in the background of a Worker, and the memory of what was found.
+"""Questions to an endpoint in the background of a Worker, and the memory of the answers.
 
-Lists and windows are asked for at each start, as a server may have been started anew with another window; what costs
-tokens is asked once for an address and a model, and remembered in a file of the cache folder.
+Lists and windows are asked for at each start, because a restarted server may have another window.
+Questions that cost tokens are asked once for an address and a model, and remembered in a file of
+the cache folder.
 """
 
 import asyncio
@@ -29,17 +30,17 @@ _ENTRIES = TypeAdapter(dict[str, ModelTraits])
 
 
 class EndpointMemory:
-    """The file that remembers what models take; one that cannot be read or written is as good as empty."""
+    """The file with the remembered traits of models; an unreadable one counts as empty."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
 
     def recall(self, address: str, model: str) -> ModelTraits:
-        """Returns the traits of a model at an address, as remembered."""
+        """Returns the remembered traits of a model at an address; default ones if it is unknown."""
         return self._entries().get(_key(address, model), ModelTraits())
 
     def remember(self, address: str, model: str, traits: ModelTraits) -> None:
-        """Remembers traits, but the window; the oldest make room."""
+        """Remembers traits, except the window; the oldest entries make room."""
         if self._file is None:
             return
         entries = self._entries()
@@ -65,10 +66,10 @@ def _key(address: str, model: str) -> str:
 
 
 class AskedEndpoint:
-    """The facts that this process knows of its endpoint, asked from `start` on.
+    """The facts that this process knows about its endpoint, asked for from `start` on.
 
-    Before that, and without one, it knows nothing. `models` are those that the operator chose;
-    without any, the only one that the endpoint lists is asked about.
+    Before that, and without an endpoint, it knows nothing. `models` are chosen by the operator;
+    without any, the only model that the endpoint lists is asked about.
     """
 
     def __init__(
@@ -87,18 +88,18 @@ class AskedEndpoint:
         return self._models or ([only] if only else [])
 
     def start(self, report: Callable[[EndpointFacts], None]) -> None:
-        """Begins to ask; `report` gets what was found, once."""
+        """Begins to ask; `report` gets the facts once."""
         if self._endpoint is not None and self._task is None:
             self._task = asyncio.create_task(self._learn_facts(self._endpoint, report))
 
     async def stop(self) -> None:
-        """Ends the asking."""
+        """Stops asking."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def facts(self, patience: timedelta = limits.ENDPOINT_PATIENCE) -> EndpointFacts:
-        """Returns the facts, waiting while they are asked, if need be for a part of them."""
+        """Returns the facts, after a wait of at most `patience` while they are asked for."""
         if self._task is None:
             return EndpointFacts()
         with suppress(TimeoutError):
@@ -122,7 +123,7 @@ class AskedEndpoint:
             self._known.set()
 
     async def _try_models(self, endpoint: ModelEndpoint) -> None:
-        """Completes the traits of the chosen models: remembered ones are not asked again."""
+        """Completes the traits of the chosen models; remembered traits are not asked for again."""
         for model in self._chosen[: limits.ENDPOINT_MODELS]:
             remembered = self._memory.recall(endpoint.endpoint, model)
             known = remembered.model_copy(update={"window": self._facts.traits(model).window})
@@ -132,7 +133,10 @@ class AskedEndpoint:
                 self._add_traits(model, found)
 
     async def _look_for_cuts(self, endpoint: ModelEndpoint) -> None:
-        """Asks about windows that no list names, by a long prompt: last, as it may be read for minutes."""
+        """Finds out windows that no list names, by a long prompt.
+
+        This comes last, because reading it may take minutes.
+        """
         for model in self._chosen[: limits.ENDPOINT_MODELS]:
             traits = self._facts.traits(model)
             if traits.window is not None or is_known(model):

@@ -1,7 +1,7 @@
-"""The one classification of everything that can go wrong in a model call.
+"""The single classification of everything that can go wrong in a model call.
 
-It knows the errors of the SDK and of its HTTP client by class name and public field, so it imports neither.
-Order of judgement: the error's code, its type, then the HTTP status.
+It recognises the errors of the SDK and of its HTTP client by class name and public field, so it
+imports neither. An error's code decides first, then its type, then the HTTP status.
 """
 
 import contextlib
@@ -99,7 +99,7 @@ _SHOULD_RETRY: Mapping[str, bool] = {"true": True, "false": False}
 def classify(
     error: BaseException, *, model: str = "", endpoint: str = "the provider", credentials: Credentials = NO_CREDENTIALS
 ) -> ModelFailure:
-    """Returns `error` as one of the project's kinds; its message holds no body, URL, credential or traceback."""
+    """Returns `error` as a ModelFailure; its message has no body, URL, credential or traceback."""
     if isinstance(error, ModelFailure):
         return error
     names = [cls.__name__ for cls in type(error).__mro__]
@@ -116,9 +116,10 @@ def classify(
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Returns the seconds of `retry-after`, at most RETRY_AFTER_MAX; None if there are none that can be meant.
+    """Returns the seconds of `retry-after`, at most RETRY_AFTER_MAX; None if it is not usable.
 
-    So it is for a date, and for more than RETRY_AFTER_BELIEVED: one such header would hold up all runs of the model.
+    Dates are ignored, and so is more than RETRY_AFTER_BELIEVED: one such header would stop all runs
+    of the model.
     """
     with contextlib.suppress(KeyError, ValueError):
         seconds = float(headers["retry-after"])
@@ -161,12 +162,12 @@ def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
 
 
 def _reason(error: BaseException) -> str:
-    """Returns the class of the cause of an error, never its text."""
+    """Returns the class name of an error's cause, never its text."""
     return "" if type(error) is TimeoutError else type(error.__cause__ or error).__name__
 
 
 def _cause(error: BaseException) -> str:
-    """Returns the cause of a lost connection in the system's fixed words, else its class."""
+    """Returns the cause of a lost connection in the system's fixed words, else its class name."""
     below: BaseException | None = error
     for _ in range(_CAUSES):
         below = below and (below.__cause__ or below.__context__)

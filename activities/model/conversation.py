@@ -1,9 +1,9 @@
 """Conversations: append-only chains of stored objects, one for each model call.
 
-A conversation's head is the key of its last entry. An entry holds the messages that its call added,
+A conversation's head is the key of its last entry. An entry has the messages that its call added,
 the model's reply and the keys of its ancestors, so that a cold process reads them all at once. The
-provider's JSON passes through unchanged; outputs of tools are stored apart and put in place on the
-way to the model.
+provider's JSON is stored unchanged; outputs of tools are stored apart, and inserted when they are
+sent to the model.
 """
 
 import json
@@ -48,7 +48,10 @@ class Opening(Model):
 
 
 class ConversationView(Model):
-    """The view of a conversation: `cleared` tool outputs as previews, tools `withheld` left out."""
+    """The shown part of a conversation: the first `cleared` outputs are previews.
+
+    Thinking before an entry is removed, and so are the `withheld` tools.
+    """
 
     cleared: int = 0
     thinking_removed_before: int = 0
@@ -58,12 +61,12 @@ class ConversationView(Model):
 class Entry(Model):
     """One model call: the messages that it added to the conversation, and the reply.
 
-    Only the first one of a conversation has an opening; it may begin anew what the conversation at
-    the head `anew_from` had come to. `ancestors` are the keys of the entries before it, oldest
-    first. In `input` a tool_result block has `content_ref`, a key, in place of `content`, and also
-    `sources` and `artifacts`. `labels` are those of all texts that the call had read, `spent` is
-    the usage of failed attempts at it, `at` the time when the answer was stored. `others` are
-    other queries that were written before it.
+    Only the first entry of a conversation has an opening; it may replace the conversation at the
+    head `anew_from`. `ancestors` are the keys of the entries before it, oldest first. In `input` a
+    tool_result block has `content_ref`, a key, in place of `content`, and also `sources` and
+    `artifacts`. `labels` cover all texts that the call has read, `spent` is the usage of failed
+    attempts, `at` the time when the answer was stored. `others` are other queries that were written
+    before it.
     """
 
     opening: Opening | None = None
@@ -79,14 +82,14 @@ class Entry(Model):
 
     @property
     def reply_blocks(self) -> list[Json]:
-        """The text and calls of the reply, without its thinking and the ids of calls."""
+        """The texts and calls of the reply, without thinking and without the ids of calls."""
         said = [block for block in self.reply.content if block.get("type") in ("text", "tool_use")]
         return [{name: block.get(name) for name in ("text", "name", "input")} for block in said]
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation up to the call `head`: its entries, oldest first, and their whole messages."""
+    """A conversation up to the call `head`: its entries, oldest first, with complete messages."""
 
     opening: Opening
     entries: list[Entry]
@@ -100,13 +103,13 @@ class Conversation:
 
 
 class ConversationStore:
-    """The conversations in an artifact store. Its entries are shared: read them, never change them."""
+    """The conversations in an artifact store. Entries are shared, so do not change them."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
 
     async def load(self, head: str) -> Conversation:
-        """Returns the whole conversation with its tool outputs. Raises ArtifactMissing."""
+        """Returns the conversation with its tool outputs. Raises ArtifactMissing."""
         chain = await self.chain(head)
         opening = chain[0].opening
         assert opening is not None  # of a first entry
@@ -121,7 +124,7 @@ class ConversationStore:
         return [*(await self.entries(last.ancestors)).values(), last]
 
     async def all_chains(self, head: str) -> list[list[Entry]]:
-        """Returns the entries of the conversation at `head`, behind those that it began anew."""
+        """Returns the entries of the conversation at `head`, after those of the ones it replaced."""
         chain = await self.chain(head)
         before = await self.all_chains(chain[0].anew_from) if chain[0].anew_from else []
         return [*before, chain]
@@ -134,7 +137,7 @@ class ConversationStore:
 
     @staticmethod
     def tool_result_message(results: list[ToolResultRef]) -> Json:
-        """Returns the one user message that answers all tool calls of a turn, in the given order."""
+        """Returns the user message that answers all tool calls of a turn, in the given order."""
         blocks: list[Json] = []
         for result in results:
             block: Json = {"type": "tool_result", "tool_use_id": result.call_id}
@@ -148,19 +151,19 @@ class ConversationStore:
         return {"role": "user", "content": blocks}
 
     async def entry(self, key: str) -> Entry:
-        """Returns the entry of that key. Raises ArtifactMissing if there is none."""
+        """Returns the entry at a key. Raises ArtifactMissing if there is none."""
         return await self._store.read(key, _parse)
 
     async def entries(self, keys: Iterable[str], problems: list[str] | None = None) -> dict[str, Entry]:
-        """Returns the entries by their keys, read side by side. For `problems` see `read_all`."""
+        """Returns the entries by key, read concurrently. For `problems` see `read_all`."""
         return await self._store.read_all(keys, _parse, problems)
 
     async def find(self, key: str) -> Entry | None:
-        """Returns the entry of that key: the journal. None if that call's answer was never stored."""
+        """Returns the entry at a key from the journal; None if the call's answer was never stored."""
         return await self._store.find_parsed(key, _parse)
 
     async def save(self, key: str, entry: Entry) -> Entry:
-        """Stores the entry. Returns the stored one, which is another attempt's if that came first."""
+        """Stores the entry. Returns the stored one, which may be an earlier attempt's."""
         data = _dump(entry)
         if await self._store.create(key, data):
             return self._store.cache_parsed(key, data, _parse)
@@ -168,7 +171,7 @@ class ConversationStore:
 
 
 def _dump(entry: Entry) -> bytes:
-    """Returns the stored form: the common prefix of the ancestors' keys is written once."""
+    """Returns the stored form, in which the common prefix of the ancestors' keys occurs once."""
     document = entry.model_dump()
     shared = commonprefix(entry.ancestors)
     ends = [key.removeprefix(shared) for key in entry.ancestors]
@@ -205,7 +208,7 @@ def visible_messages(
     view: ConversationView,
     output_chars: int = limits.TOOL_OUTPUT_CHARS,
 ) -> list[Json]:
-    """Returns the messages that a model is sent: the `inputs` of its calls and its `replies`.
+    """Returns the messages for a model: the `inputs` of its calls and its `replies`.
 
     They have at most `output_chars` characters of each tool output.
     """

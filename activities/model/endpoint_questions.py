@@ -1,8 +1,8 @@
 """Questions to an endpoint about itself: its models, their windows, its support for requests.
 
-Many servers take parts of the Messages API and ignore them without a word, so they are tried, with requests of a few
-tokens. Lists and windows come from where each server keeps them; sources are in docs/operate.md. What is not there is
-not known: nothing here raises an error.
+Many servers accept parts of the Messages API and ignore them silently, so they are tried, with
+requests of a few tokens. Lists and windows are read where each server keeps them; sources are in
+docs/operate.md. Missing answers stay unknown: nothing here raises an error.
 """
 
 import json
@@ -46,7 +46,10 @@ NOT_YET = (ErrorKind.PROVIDER_UNREACHABLE, ErrorKind.PROVIDER_ERROR, ErrorKind.O
 
 
 async def list_models(endpoint: ModelEndpoint) -> EndpointFacts:
-    """Returns the names of its models with their windows, as far as it says them; not `asked` if it does not answer."""
+    """Returns the names of the models with their windows, as far as the endpoint lists them.
+
+    `asked` is False if it does not answer.
+    """
     try:
         reply = await endpoint.request_json("/v1/models", None, _LIST_TIME)
     except ModelFailure as failure:
@@ -65,7 +68,7 @@ async def list_models(endpoint: ModelEndpoint) -> EndpointFacts:
 
 
 async def probe_traits(endpoint: ModelEndpoint, model: str, known: ModelTraits) -> AsyncIterator[ModelTraits]:
-    """Yields the traits of a model after each request to try one; `known` ones are not asked.
+    """Yields the traits of a model after each request that tests one; `known` ones are not tested.
 
     The provider's own models are known by their names.
     """
@@ -80,7 +83,7 @@ async def probe_traits(endpoint: ModelEndpoint, model: str, known: ModelTraits) 
 
 
 async def probe_window(endpoint: ModelEndpoint, model: str) -> int | None:
-    """Returns the usual small window if a prompt a little longer than that is cut or refused; None if it is read."""
+    """Returns DEFAULT_WINDOW if a slightly longer prompt is cut or refused; None if it is read."""
     words = "Reply with the word yes.\n\n" + " tree" * _LONG_WORDS
     body = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": words}]}
     try:
@@ -92,7 +95,7 @@ async def probe_window(endpoint: ModelEndpoint, model: str) -> int | None:
 
 
 def tokens_read(reply: Json) -> int:
-    """Returns the tokens of the prompt as the endpoint counts them; 0 if it does not."""
+    """Returns the endpoint's count of the prompt's tokens; 0 if it does not count."""
     usage = reply.get("usage")
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     counts = [usage.get(name) for name in names] if isinstance(usage, dict) else []
@@ -125,7 +128,10 @@ async def _thinks(endpoint: ModelEndpoint, model: str) -> bool | None:
 
 
 async def _probe(endpoint: ModelEndpoint, model: str, **parts: Any) -> Json | bool | None:
-    """Returns the reply to a greeting with such parts of a request; False if it refuses them, None if none comes."""
+    """Sends a greeting with some parts of a request.
+
+    Returns the reply, or False if they are refused. None if there is no reply.
+    """
     body = {"model": model, "max_tokens": _FEW_TOKENS, "messages": [{"role": "user", "content": _GREETING}], **parts}
     try:
         return await endpoint.request_json("/v1/messages", body, _CALL_TIME)
@@ -135,12 +141,12 @@ async def _probe(endpoint: ModelEndpoint, model: str, **parts: Any) -> Json | bo
 
 
 async def _slots(endpoint: ModelEndpoint) -> int | None:
-    """Returns the number of calls that llama.cpp's server serves at once."""
+    """Returns the number of calls that llama.cpp's server handles at once."""
     return _number((await _page(endpoint, "/props")).get("total_slots"))
 
 
 async def _window_elsewhere(endpoint: ModelEndpoint, model: str) -> int | None:
-    """Returns the window from the server's own API, whichever it is."""
+    """Returns the window by the server's own API, whichever that is."""
     for path, body, read in _OWN_APIS:
         sent = None if body is None else {**body, "model": model}
         if window := read(await _page(endpoint, path, sent), model):
@@ -161,7 +167,7 @@ def _in_props(page: Json, model: str) -> int | None:
 
 
 def _in_ps(page: Json, model: str) -> int | None:
-    """Reads the window of a loaded model: what it really has, other than what it could have."""
+    """Returns the actual window of a loaded model, which may be below its maximum."""
     loaded = [entry for entry in _list(page.get("models")) if model in (entry.get("name"), entry.get("model"))]
     return _number(loaded[0].get("context_length")) if loaded else None
 
@@ -207,7 +213,7 @@ _QUESTIONS: Mapping[str, Callable[[ModelEndpoint, str], Awaitable[object]]] = {
 
 
 def _window_in(entry: Json) -> int | None:
-    """Returns the window in an entry of the list of models: llama.cpp's and vLLM's, and the provider's."""
+    """Returns the window in an entry of a model list of llama.cpp, vLLM or the provider."""
     meta = entry.get("meta")
     of_slot = _number(meta.get("n_ctx")) if isinstance(meta, dict) else None
     return of_slot or _number(entry.get("max_model_len")) or _number(entry.get("max_input_tokens"))
@@ -218,7 +224,7 @@ def _number(value: object) -> int | None:
 
 
 def _list(value: object) -> list[Json]:
-    """Returns the objects of a list: an endpoint may send anything."""
+    """Returns the objects in a list; an endpoint may send anything else."""
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 

@@ -1,4 +1,7 @@
-"""The gate between this process and the provider: by model a breaker, a window of calls in flight, a wait after 429."""
+"""The gate between this process and the provider.
+
+For each model it has a breaker, a window of calls in flight, and a wait after status 429.
+"""
 
 import asyncio
 import contextlib
@@ -26,11 +29,12 @@ _state = _meter.create_gauge(
 
 
 class ModelGate:
-    """The way of calls to an endpoint, which are sent only while it can serve them. One per process.
+    """Sends the calls of a process to an endpoint while it can serve them.
 
-    It raises ModelFailure CircuitOpen with the remaining seconds while the breaker of the request's model is open, and
-    RateLimited where the call would have to wait for more than GATE_WAIT after a 429, or has waited for GATE_PATIENCE
-    for room among the calls in flight (`most` of a model at first). Runs are served in turn.
+    It raises ModelFailure CircuitOpen with the remaining seconds while the breaker of the request's
+    model is open, and RateLimited if the call would have to wait for more than GATE_WAIT after a
+    429, or has waited for GATE_PATIENCE for a place among the calls in flight (`most` of a model at
+    first). Runs are served in turn.
     """
 
     def __init__(
@@ -47,7 +51,10 @@ class ModelGate:
         self._lines: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        """Returns the answer to a request, sent as soon as it may be. Its outcome is the breaker's, whatever it is."""
+        """Returns the answer to a request, sent as soon as allowed.
+
+        Its outcome counts for the breaker.
+        """
         progress.stage = "turn"
         ticket, breaker = await self._await_turn(request), self.breaker(request.model)
 
@@ -78,7 +85,10 @@ class ModelGate:
         return message
 
     async def _await_turn(self, request: ModelRequest) -> CallTicket:
-        """Returns the ticket of a call once it may be sent. One call of each run stands in the line of its model."""
+        """Returns the ticket of a call once it may be sent.
+
+        Each run has one call in a model's line.
+        """
         lines = [(request.model, request.run), (request.model,)]
         of_run, of_model = (self._lines.setdefault(line, asyncio.Lock()) for line in lines)
         try:
@@ -107,7 +117,7 @@ class ModelGate:
         return held
 
     def limit_calls(self, most: int) -> None:
-        """Lets at most so many calls of a model be in flight from now on."""
+        """Limits the calls of a model in flight to `most` from now on."""
         self._most = most
         for breaker in self._breakers.values():
             breaker.window.narrow(most)
@@ -122,7 +132,7 @@ class ModelGate:
         self._changed = asyncio.Event()
 
     def _record_state(self, model: str) -> None:
-        """Records a change of the breaker's state in metrics and log, once."""
+        """Records a change of the breaker's state in metrics and log."""
         breaker, now = self.breaker(model), self._clock()
         state, before = breaker.state(now), self._seen.get(model, "closed")
         if state == before:

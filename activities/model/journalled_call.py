@@ -1,9 +1,9 @@
-"""One model call as an activity makes it: journal first, then the provider, then the journal again.
+"""One model call within an activity: journal first, then the provider, then the journal again.
 
-The stored object is journal and conversation entry in one, written right after the answer is read.
-Its key names the workflow, the step and the hash of the question, and every attempt looks for it
-first, so that a stored answer is never asked for again. An attempt that fails leaves its counts in
-the heartbeat's details for the next one.
+The stored object is both journal and conversation entry, written right after the answer is read.
+Its key contains the workflow, the step and the hash of the question, and every attempt looks for it
+first, so that a stored answer is never requested again. A failed attempt leaves its counts in the
+heartbeat's details for the next one.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ Asked = SupervisorCall | TurnInput
 
 
 def earlier_attempts() -> FailedCall:
-    """Returns the traces that earlier attempts at this call left."""
+    """Returns the record that earlier attempts at this call left."""
     details = activity.info().heartbeat_details
     try:
         return FailedCall.model_validate(details[0]) if details else FailedCall()
@@ -68,9 +68,9 @@ def earlier_attempts() -> FailedCall:
 
 
 def to_application_error(failure: ModelFailure, failed: FailedCall) -> ApplicationError:
-    """Returns the failure as Temporal sees it.
+    """Returns the failure as an ApplicationError for Temporal.
 
-    The wait grows with the failures of its kind that the call has had.
+    The wait grows with the call's failures of the same kind.
     """
     failures = failed.failures[failure.kind]
     # An endpoint that answers nonsense, or that asks for another attempt at what it has rejected,
@@ -92,10 +92,9 @@ def to_application_error(failure: ModelFailure, failed: FailedCall) -> Applicati
 
 
 def key_of(asked: Asked, workflow_id: str) -> str:
-    """Returns the key of the entry of the call that an activity's input asks for: its step, and the hash of the input.
+    """Returns the key of the entry for an activity's input: its step, and the hash of the input.
 
-    The hash is without run and labels, and not of the words sent: a Worker of another version finds
-    it, too.
+    The hash excludes run, labels and the sent texts: a Worker of another version finds it, too.
     """
     sha256 = arguments_sha256(asked.model_dump(mode="json", exclude=_UNASKED))
     return call_key(asked.run.run_id, asked.run.first_run_id, workflow_id, asked.terms.step, sha256)
@@ -103,10 +102,10 @@ def key_of(asked: Asked, workflow_id: str) -> str:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """The options of a call: its cached parts, whether it may call tools, the tools `withheld`.
+    """The options of a call: its cached parts, whether it concludes, the `withheld` tools.
 
-    A first call may begin anew what the conversation at `anew_from` had come to; `others` are other
-    queries that were written before it.
+    A first call may replace the conversation at `anew_from`; `others` are other queries that were
+    written before it.
     """
 
     cache: CacheUse = "none"
@@ -119,7 +118,7 @@ class CallOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """A call's answer, the new head of its conversation, the usage of all attempts, and what the model was shown."""
+    """The answer to a call, the new head, the usage of all attempts, and the view for the model."""
 
     head: str
     message: ModelMessage
@@ -129,7 +128,7 @@ class Answered:
 
 
 class ModelCalls:
-    """Model calls of one process's activities.
+    """The model calls of a process's activities.
 
     `daily_usd` is the operator's ceiling over all Workers of the store.
     """
@@ -153,21 +152,27 @@ class ModelCalls:
     async def begin(
         self, asked: Asked, opening: Opening, text: str | PromptWriter, how: CallOptions, note: str | None = None
     ) -> Answered:
-        """Makes the first call of a conversation; `note` is a second text after it."""
+        """Makes the first call of a conversation; `note` is a second text after the prompt.
+
+        Raises ApplicationError if the call fails.
+        """
         window = await self.window(asked.run, opening.model)
         prompt = FirstPrompt(window, opening, text, note, how.withheld)
         key = key_of(asked, activity.info().workflow_id or "")
         return await self._stored_answer(key) or await self._make_call(asked, key, prompt, how)
 
     async def follow_up(self, asked: Asked, head: str, added: list[Json], how: CallOptions) -> Answered:
-        """Makes a later call: the conversation at `head` with messages `added`."""
+        """Makes a later call, which adds messages to the conversation at `head`.
+
+        Raises ApplicationError if the call fails.
+        """
         key = key_of(asked, activity.info().workflow_id or "")
         return await self._stored_answer(key) or await self._make_call(
             asked, key, await self._next(asked.run, head, added, how), how
         )
 
     async def window(self, run: RunRef, model: str) -> Window:
-        """Returns the window of a model, as the run knows it."""
+        """Returns the window of a model, by the traits that the run knows."""
         return self.model.window(model, await self._traits(run, model))
 
     async def _traits(self, run: RunRef, model: str) -> ModelTraits:
@@ -179,7 +184,7 @@ class ModelCalls:
         return NextPrompt(window, past, added, whole, how.withheld)
 
     async def _stored_answer(self, key: str) -> Answered | None:
-        """Returns the answer that an attempt before this one stored."""
+        """Returns the answer that an earlier attempt has stored; None if there is none."""
         # A heartbeat replaces what the attempts before left behind.
         set_details(earlier_attempts().model_dump)
         entry = await self.conversations.find(key)
@@ -229,9 +234,9 @@ class ModelCalls:
         return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 
     def _estimate(self, model: str, draft: CallDraft) -> float | None:
-        """Returns about how many dollars a call takes.
+        """Returns the estimated cost of a call in dollars.
 
-        Raises ModelFailure if the operator's ceiling can't count it.
+        Raises ModelFailure if there is a ceiling and the price is unknown.
         """
         tokens = ModelUsage(input_tokens=draft.tokens, output_tokens=USUAL_REPLY_TOKENS)
         estimate = self.model.price(model, tokens)
@@ -243,7 +248,7 @@ class ModelCalls:
     async def _complete_fitted(
         self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: FailedCall
     ) -> tuple[ModelMessage, CallDraft]:
-        """Returns the answer to a call, and its draft: a shorter one if the first was refused for its length."""
+        """Returns the answer to a call, and its draft: a shorter one if the first was too long."""
         draft = await prompt.first_draft()
         try:
             return await self._complete_draft(request, draft, earlier), draft
@@ -291,7 +296,7 @@ class ModelCalls:
                 activity.logger.warning("the day's spend can't be stored: %s", error)
 
     def limit_calls(self, most: int) -> None:
-        """Lets at most so many calls of a model be in flight from now on."""
+        """Limits the calls of a model in flight to `most` from now on."""
         self._gate.limit_calls(most)
 
     def _answered(self, key: str, entry: Entry) -> Answered:
@@ -300,7 +305,7 @@ class ModelCalls:
 
 
 def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: int = 1) -> Usage:
-    """Returns the usage of a model's answers."""
+    """Returns the usage and the cost of a model's answers."""
     return Usage(
         model_calls=calls,
         **tokens.model_dump(exclude={"web_searches"}),

@@ -1,7 +1,7 @@
-"""The port to language models: an endpoint, a call, its answer, its failure. Imports no SDK.
+"""The interface to language models: an endpoint, a call, its answer, its failure.
 
-`anthropic_model.AnthropicModel` is the one implementation; the provider's own JSON passes through
-unchanged because signed thinking blocks must return byte for byte.
+It imports no SDK. `anthropic_model.AnthropicModel` is the one implementation; the provider's own
+JSON stays unchanged, because signed thinking blocks must return byte for byte.
 """
 
 from collections.abc import Callable
@@ -35,9 +35,9 @@ CacheUse = Literal["none", "prefix", "conversation"]
 class ModelRequest:
     """One call, in the provider's JSON, with tools or an `output_schema`.
 
-    One that `concludes` may call no tools. `room` is what the window has left for the reply, `run`
-    the run that asks, `traits` what this knows of the model. `tokens` are about those of the
-    prompt. `call` names this call, alike in all attempts.
+    A request that `concludes` may call no tools. `room` is the window's rest for the reply, in
+    tokens; `tokens` is the estimate of the prompt. `traits` are the run's knowledge of the model,
+    `run` is the run that asks. `call` identifies the call over all attempts.
     """
 
     model: str
@@ -63,7 +63,7 @@ Count = Annotated[int, Field(ge=0, le=10**12)]  # budgets rely on it: an endpoin
 class ModelUsage(Model, frozen=True):
     """Tokens of one call; `input_tokens` are the uncached ones.
 
-    `web_searches` are those of the provider's own tool.
+    `web_searches` counts uses of the provider's own tool.
     """
 
     input_tokens: Count = 0
@@ -74,14 +74,14 @@ class ModelUsage(Model, frozen=True):
 
     @property
     def prompt_tokens(self) -> int:
-        """All that the model read, from the cache or not."""
+        """All tokens that the model read, cached or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
 class ModelMessage(Model):
-    """A whole answer in plain JSON, unknown blocks included.
+    """A complete answer in plain JSON, unknown blocks included.
 
-    `fullest` says that the model can write no longer one.
+    `fullest` is True if the reply had the model's maximum output length.
     """
 
     content: list[Json]
@@ -99,7 +99,7 @@ class ModelMessage(Model):
         return str(why) if self.stop_reason == "refusal" else None
 
     def text(self) -> str:
-        """Returns all text blocks joined, without what a model that has no blocks for it thinks there."""
+        """Returns all text blocks joined, without thinking that a model wrote as text."""
         return without_thinking("".join(block.get("text", "") for block in self.content if block.get("type") == "text"))
 
     def tool_uses(self) -> list[Json]:
@@ -107,21 +107,21 @@ class ModelMessage(Model):
         return [block for block in self.content if block.get("type") == "tool_use"]
 
     def provided_uses(self) -> list[Json]:
-        """Returns the calls of tools that the provider ran itself, in order."""
+        """Returns the tool calls that the provider ran itself, in order."""
         return [block for block in self.content if block.get("type") == "server_tool_use"]
 
 
 def user_message(*texts: str) -> Json:
-    """Returns a message of the user's side with a text block for each text."""
+    """Returns a user message with a text block for each text."""
     return {"role": "user", "content": [{"type": "text", "text": text} for text in texts]}
 
 
 @dataclass
 class StreamProgress:
-    """The part of an answer that has come, and its cost so far.
+    """The received part of an answer, and its cost so far.
 
-    `on_content` is called when the first content comes. `stage` says where the call stands: it
-    waits for its `turn`, its prompt is `reading`, or the answer is `writing`.
+    `on_content` is called with the first content. `stage` is the state of the call: waiting for its
+    `turn`, `reading` the prompt, or `writing` the answer.
     """
 
     usage: ModelUsage = field(default_factory=ModelUsage)
@@ -132,10 +132,10 @@ class StreamProgress:
 
 @dataclass(eq=False)
 class ModelFailure(Exception):
-    """A call without a usable answer, classified once.
+    """A call without a usable answer, with the kind of its failure.
 
-    `message` is safe to show, `retry_after` is clamped seconds. `should_retry` is what the provider
-    itself says of another attempt; None if it says nothing.
+    `message` is safe to show, `retry_after` has clamped seconds. `should_retry` is the provider's
+    own advice, None if it gives none.
     """
 
     kind: ErrorKind
@@ -148,7 +148,7 @@ class ModelFailure(Exception):
     def retryable(self) -> bool:
         """True if the same call may succeed later.
 
-        An outage that lasts longer is its run's to wait for.
+        The run itself waits for the end of a longer outage.
         """
         if self.should_retry is not None:
             return self.should_retry
@@ -160,7 +160,7 @@ class ModelFailure(Exception):
 
 
 class BadAnswer(Exception):
-    """An answer that is none, or that broke off, in words that are safe to show."""
+    """An answer that is invalid or broke off; the message is safe to show."""
 
     def __init__(self, detail: str, kind: ErrorKind = ErrorKind.BAD_RESPONSE) -> None:
         super().__init__(detail)
@@ -180,9 +180,9 @@ class Window:
 
     @property
     def is_small(self) -> bool:
-        """True if prompts and forms are to be short, and outputs of tools, too.
+        """True if prompts, forms and tool outputs should be short.
 
-        `short_prompts` is what was set.
+        `short_prompts` overrides the size.
         """
         if self.short_prompts is not None:
             return self.short_prompts
@@ -190,42 +190,42 @@ class Window:
 
     @property
     def output_chars(self) -> int:
-        """The number of characters of one tool output that are shown at once.
-
-        It is a tenth of a small window.
-        """
+        """The number of characters that are shown of one tool output, a tenth of a small window."""
         if not self.is_small:
             return limits.TOOL_OUTPUT_CHARS
         return min(limits.TOOL_OUTPUT_CHARS, int(self.tokens * _OUTPUT_SHARE * limits.CHARS_PER_TOKEN))
 
     @property
     def prompt_tokens(self) -> int:
-        """The room in a prompt for findings and other texts that can be cut, in tokens."""
+        """The tokens in a prompt for findings and other texts that can be cut."""
         return min(limits.CONTEXT_TOKENS, int(self.tokens * _CONTEXT_SHARE))
 
     @property
     def target(self) -> int:
-        """The number of tokens that a prompt should have at most."""
+        """The intended maximum of tokens in a prompt."""
         share = int(self.tokens * _PROMPT_SHARE)
         return min(share, self.long_context_threshold or share)
 
     def output_tokens(self, asked: int) -> int:
-        """Returns the number of tokens for a reply of which `asked` were meant.
+        """Returns the tokens for a reply, at most `asked`; fewer for a small model.
 
-        A small model that goes astray writes until it is stopped, for minutes. A reply that is cut
-        is asked for again with twice as many.
+        A small model that goes astray writes for minutes, until it is stopped. A reply that is cut
+        off is requested again with twice as many.
         """
         if not self.is_small:
             return asked
         return min(asked, max(1, int(self.tokens * _REPLY_SHARE * asked / limits.TURN_MAX_TOKENS)))
 
     def reply_tokens(self, prompt: int) -> int:
-        """Returns the tokens that a prompt leaves for its reply: some endpoints refuse a request for more."""
+        """Returns the tokens that a prompt leaves for its reply; some endpoints refuse more."""
         return max(self.tokens - prompt, limits.LEAST_OUTPUT_TOKENS)
 
 
 class ModelEndpoint(Protocol):
-    """An endpoint of models: all that depends on its provider. `endpoint` is its host and port."""
+    """An endpoint of models, with everything that depends on its provider.
+
+    `endpoint` is its host and port.
+    """
 
     endpoint: str
 
@@ -236,22 +236,22 @@ class ModelEndpoint(Protocol):
         """
 
     def output_schema(self, model: type[Model]) -> Json:
-        """Returns the JSON schema of `model` in the form that the provider accepts."""
+        """Returns the JSON schema of `model` in a form that the provider accepts."""
 
     async def request_json(self, path: str, body: Json | None, time: timedelta) -> Json:
-        """Returns the JSON of a page, or the reply to a plain request with a body.
+        """Returns the JSON at a path, or the reply to a request with a body.
 
         Raises ModelFailure.
         """
 
     def window(self, model: str, traits: ModelTraits | None = None) -> Window:
-        """Returns the window of a model: a run's own `traits` of it come first."""
+        """Returns the window of a model; a run's own `traits` come first."""
 
     def traits_for_run(self, model: str, facts: EndpointFacts) -> ModelTraits:
-        """Returns the traits that a run keeps of a model: by the operator's settings, else as found, else assumed."""
+        """Returns the traits of a model for a run, as set by the operator, found, or assumed."""
 
     def runs_tools(self, model: str) -> bool:
-        """True if the endpoint is known to run tools itself, within the replies of this model."""
+        """True if the endpoint is known to run tools within the replies of this model."""
 
     def price(self, model: str, usage: ModelUsage) -> float | None:
         """Returns the cost of a call in dollars; None if the price is unknown."""

@@ -1,4 +1,4 @@
-"""Prices and windows of the provider's models, by the list of genai-prices, kept offline."""
+"""Prices and windows of the provider's models, from the offline list of genai-prices."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _LONG_CONTEXT: Mapping[str, int] = {"*claude-haiku-5-5*": 95_000}
 
 @lru_cache(limits.KNOWN_MODELS)  # each call is priced two or three times, at 0.1 ms
 def price(model: str, usage: ModelUsage) -> float | None:
-    """Returns the USD of one call, cache reads and writes included.
+    """Returns the cost of one call in dollars, cache reads and writes included.
 
     None if the price is unknown.
     """
@@ -34,13 +34,16 @@ def price(model: str, usage: ModelUsage) -> float | None:
 
 
 def window_of(model: str, settings: Mapping[str, int]) -> Window:
-    """Returns the window of a model: the first of `settings` (tokens by name or pattern) that fits, else the list's."""
+    """Returns the window of a model, by the first matching one of `settings`, else by the list.
+
+    `settings` maps names or patterns to tokens.
+    """
     tokens = set_window(model, settings) or _listed_window(model) or limits.UNKNOWN_WINDOW_TOKENS
     return Window(tokens, long_context_threshold=_first_match(_LONG_CONTEXT, model))
 
 
 def set_window(model: str, settings: Mapping[str, int]) -> int | None:
-    """Returns the tokens of the first of `settings` that fits a model; None if none does."""
+    """Returns the tokens of the first of `settings` that matches a model; None if none does."""
     return _first_match(settings, model)
 
 

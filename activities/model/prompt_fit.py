@@ -1,9 +1,9 @@
 """Prompts that fit into their model's window.
 
-A prompt has the tokens that the provider counted at the last call of its conversation, and those of
-what has changed since, by its bytes. Above a share of the window the tool outputs that the model
-has seen are shown as previews. A prompt that the provider refuses for its length is shortened once
-more, a first prompt to a third.
+The size of a prompt is the provider's token count at the last call of its conversation, plus an
+estimate of the changes by their bytes. Above a share of the window the tool outputs that the model
+has already seen become previews. A prompt that the provider refuses for its length is shortened
+once more, a first prompt to a third.
 """
 
 import json
@@ -34,7 +34,7 @@ _LEAST_GAIN = 0.1
 
 @dataclass(frozen=True)
 class CallDraft:
-    """A call to be sent: the conversation it continues, the messages it adds, all as shown."""
+    """A call to be sent: the conversation that it continues, and the messages that it adds."""
 
     past: Conversation | None
     added: list[Json]
@@ -45,7 +45,10 @@ class CallDraft:
 
 @dataclass(frozen=True)
 class FirstPrompt:
-    """The first call of a conversation: a text or its writer, and a note; no tools `withheld`."""
+    """The first call of a conversation: a text or its writer, and a note.
+
+    It does not offer the `withheld` tools.
+    """
 
     window: Window
     opening: Opening
@@ -54,7 +57,7 @@ class FirstPrompt:
     withheld: Sequence[str] = ()
 
     async def first_draft(self) -> CallDraft:
-        """Returns the prompt; texts that can be cut fill the room that the window has for them."""
+        """Returns the prompt; texts that can be cut fill their share of the window."""
         room = self.window.prompt_tokens
         draft = await self._write_draft(room)
         excess = draft.tokens - self.window.target
@@ -75,10 +78,10 @@ class FirstPrompt:
 
 @dataclass
 class NextPrompt:
-    """A later call: the conversation `past` and the messages `added`, in `whole` with outputs.
+    """A later call: the conversation `past` and the messages `added`; `whole` has their outputs.
 
-    Once other tools are `withheld`, earlier thinking is left out: the API accepts it only behind
-    the very prompt that it was made for.
+    If the `withheld` tools change, earlier thinking is removed: the API accepts it only after
+    exactly the prompt that it was made for.
     """
 
     window: Window
@@ -95,12 +98,12 @@ class NextPrompt:
         self._all = self._seen + len(tool_results(self.whole))
 
     async def first_draft(self) -> CallDraft:
-        """Returns the conversation as it was shown last, with more previews where that is too long.
+        """Returns the conversation as it was last shown, with more previews if it is too long.
 
         A clearing that frees little is soon followed by another, and after each one the provider
-        reads the whole conversation again. So it takes two thirds of the outputs that are still
-        whole, if that is enough by far, else all that the model has seen. Outputs that it has not
-        seen become previews only if the prompt fits by that.
+        reads the whole conversation again. So it clears two thirds of the outputs that are still
+        complete, if that is more than enough, else all that the model has seen. Outputs that it has
+        not seen become previews only if nothing else makes the prompt fit.
         """
         draft = self._draft_of(self._view)
         target = self.window.target
@@ -125,7 +128,7 @@ class NextPrompt:
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the conversation with previews of the outputs already seen, else of all.
 
-        None if it stays as long.
+        None if that makes it no shorter.
         """
         for count in (self._seen, self._all):
             if count <= draft.view.cleared:
@@ -136,7 +139,7 @@ class NextPrompt:
         return None
 
     def _changed_view(self, **changes: object) -> ConversationView:
-        """Returns another view: with it all thinking so far is left out, as the API wants it."""
+        """Returns a changed view, without all thinking so far, as the API requires."""
         thinking = {"thinking_removed_before": len(self.past.entries)}
         return self._view.model_copy(update={**changes, **thinking})
 
@@ -164,15 +167,15 @@ class NextPrompt:
 
 
 def tokens_of(text: str) -> int:
-    """Returns an estimate of a text's tokens by its bytes: scripts with more take more tokens."""
+    """Returns an estimate of a text's tokens by its bytes."""
     return round(size(text) / limits.CHARS_PER_TOKEN)
 
 
 def text_tokens(system: str, messages: Sequence[Json]) -> int:
-    """Returns an estimate of the least tokens that the texts of a prompt have.
+    """Returns an estimate of the minimum of tokens in the texts of a prompt.
 
-    Thinking is left out, as servers show none of it to the model again, and tools, as not every
-    template has them.
+    Thinking is excluded, because servers do not show it to the model again, and so are tools, which
+    not every template contains.
     """
     texts = []
     for message in messages:
@@ -189,7 +192,7 @@ def opening_tokens(opening: Opening, messages: Sequence[Json] = ()) -> int:
 
 
 def brief_tokens(tokens: int) -> int:
-    """Returns the part of a prompt for findings in a brief, which every turn reads, in tokens."""
+    """Returns the tokens for findings in a brief, which every turn reads again."""
     return min(_AGENT_CONTEXT_TOKENS, int(tokens * _AGENT_CONTEXT_SHARE))
 
 

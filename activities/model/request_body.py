@@ -1,13 +1,13 @@
-"""The body of a request: what a call asks for, in the form that its model takes.
+"""The body of a request, in the form that its model accepts.
 
-A prefix is cached up to a breakpoint, of which a request may have four. One stands on the system block, which tools
-precede: worker agents of a role share all of that. Two more stand on the last two messages of the user's side. The
-older of them is where the call before this one had its last breakpoint, so its entry is found however many blocks the
-turn between them added; a breakpoint alone looks back over 20 blocks only. A call that nothing continues writes no
-entry of its own.
+A prefix is cached up to a breakpoint, of which a request may have four. One is on the system block,
+which follows the tools: worker agents of a role share all of that. Two more are on the last two
+user messages. The older of them is where the previous call had its last breakpoint, so its entry is
+found however many blocks the turn between them added; a single breakpoint looks back over 20 blocks
+only. A call that nothing continues writes no entry of its own.
 
-JSON is asked for on one of two rungs: `format` (the API constrains the text), else `text` (JSON asked for in words:
-by a form filled in, as small models copy a schema).
+JSON is asked for in one of two ways: `format` (the API constrains the text), or `text` (in words,
+by a filled-in form, because small models copy a schema).
 """
 
 import json
@@ -37,7 +37,7 @@ _OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), ((4, 0), 32_000))  # what 
 
 
 def _compiles(schema: Json) -> bool:
-    """True if the API compiles the schema: not too many parameters are optional, or of several types."""
+    """True if the API compiles the schema: it limits optional fields and fields of several types."""
     parts = list(_parts(schema))
     optional = sum(len((part.get("properties") or {}).keys() - {*(part.get("required") or [])}) for part in parts)
     unions = sum("anyOf" in part or isinstance(part.get("type"), list) for part in parts)
@@ -45,7 +45,7 @@ def _compiles(schema: Json) -> bool:
 
 
 def lean(schema: Any) -> Any:
-    """Returns a schema without what tells a model nothing: titles, defaults, and what objects are called in code."""
+    """Returns a schema without parts that are useless to a model: titles, defaults, class names."""
     if isinstance(schema, list):
         return [lean(part) for part in schema]
     if not isinstance(schema, dict):
@@ -59,7 +59,7 @@ def lean(schema: Any) -> Any:
 
 
 def _parts(value: object) -> Iterator[Json]:
-    """Yields every object inside a schema, itself included; definitions count where they stand."""
+    """Yields every object inside a schema, itself and its definitions included."""
     if isinstance(value, dict):
         yield value
         value = [*value.values()]
@@ -69,10 +69,11 @@ def _parts(value: object) -> Iterator[Json]:
 
 @dataclass(frozen=True)
 class EndpointProfile:
-    """The parts of a request that an endpoint takes for a model; a setting names those that it lacks.
+    """The parts of a request that an endpoint supports for a model.
 
-    `thinking` is adaptive thinking with a visible summary; `eager_input_streaming` streams tool arguments as they are
-    written; `server_tools` are run by the provider. `most_output` is None where it is unknown.
+    `thinking` is adaptive thinking with a visible summary; `eager_input_streaming` streams tool
+    arguments as they are written; `server_tools` are run by the provider. `most_output` is the
+    maximum of output tokens, None if unknown.
     """
 
     thinking: bool = False
@@ -84,7 +85,7 @@ class EndpointProfile:
 
 
 def profile_of(model: str, without: Iterable[str] = (), most_output: int | None = None) -> EndpointProfile:
-    """Returns the profile of a model, named the provider's way or a gateway's; settings go before what is known."""
+    """Returns the profile of a model, by the provider's name or a gateway's; settings override it."""
     known, match = EndpointProfile(), _NAME.search(model)
     version = (int(match["major"]), int(match["minor"] or 0)) if match else (0, 0)
     if most := next((tokens for since, tokens in _OUTPUT_SINCE if version >= since), None):
@@ -94,12 +95,15 @@ def profile_of(model: str, without: Iterable[str] = (), most_output: int | None 
 
 
 def is_known(model: str) -> bool:
-    """True for a model whose name says what its endpoint takes."""
+    """True if the name of a model tells the support of its endpoint."""
     return profile_of(model).most_output is not None
 
 
 def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, *, shows_form: bool = False) -> Json:
-    """Returns the body; `rung` is how JSON is asked for. A small model is also shown the form where the API has it."""
+    """Returns the body; `rung` is the way to ask for JSON.
+
+    With `shows_form`, for small models, the form is in the prompt even where the API has it.
+    """
     # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.
     unknown = max(1, round(request.max_tokens * limits.UNKNOWN_OUTPUT_SHARE))
     most = min(request.max_tokens, profile.most_output or unknown)
@@ -130,7 +134,8 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, *,
 def _asking_in_words(schema: Json, system: str, messages: list[Json]) -> Json:
     """Returns system text and messages that ask for JSON in words.
 
-    The form stands in the last words, which models follow best. A schema that no form shows stands with the rules.
+    The form is at the end, which models follow best. A schema without a form is added to the system
+    text.
     """
     form = filled_form(schema)
     if form is None:
@@ -141,14 +146,17 @@ def _asking_in_words(schema: Json, system: str, messages: list[Json]) -> Json:
 
 
 def _tool_definition(tool: Json, eager: bool) -> Json:
-    """Returns a tool's definition; with `eager` its arguments come as written. One of the provider's has no schema."""
+    """Returns a tool's definition for the API; with `eager` its arguments are streamed as written.
+
+    A tool of the provider has no schema.
+    """
     if "input_schema" not in tool:
         return tool
     return {**tool, "input_schema": lean(tool["input_schema"]), **({"eager_input_streaming": True} if eager else {})}
 
 
 def _with_breakpoints(body: Json, use: CacheUse) -> Json:
-    """Returns the request body with its breakpoints, as a copy: blocks belong to conversations, which are shared."""
+    """Returns a copy of the body with its breakpoints; the shared blocks stay unchanged."""
     marked = dict(body)
     if use != "none":
         marked["system"] = [{"type": "text", "text": body["system"], **_MARK}]

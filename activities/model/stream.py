@@ -1,7 +1,7 @@
-"""Reading a streamed answer within bounds: its content, its text so far, and the complete message at the end.
+"""Reading a streamed answer within limits: its content, its text so far, and the final message.
 
-Beyond the bounds the connection is closed. It knows the SDK's events and message by their public
-fields, so it does not import the SDK.
+Beyond the limits the connection is closed. The SDK's events and message are read by their public
+fields, so the SDK is not imported.
 """
 
 import asyncio
@@ -36,12 +36,13 @@ _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gat
 
 
 class StreamReader:
-    """Reads one stream into `progress`: within bounds, without the credentials in it, until it ends or is dead.
+    """Reads one stream into `progress`, within limits and without credentials, until its end.
 
-    A stream is dead when nothing comes for `idle` seconds: `end` is moved on while it lives. Until
-    the first content it has the time that `end` was made with, as the prompt is being read. With
-    only pings it lives while a block is open whose content the provider may hold back: thinking, or
-    arguments of a tool. Raises BadAnswer for a stream, an event or an answer that grows too large.
+    A stream is dead when nothing comes for `idle` seconds: `end` is extended while it lives. Until
+    the first content it has the time that `end` was created with, as the prompt is being read.
+    Pings alone keep it alive only while a block is open whose content the provider may hold back:
+    thinking, or arguments of a tool. Raises BadAnswer for a stream, an event or an answer that
+    grows too large.
     """
 
     def __init__(self, progress: StreamProgress, end: asyncio.Timeout, idle: float, credentials: Credentials) -> None:
@@ -56,16 +57,19 @@ class StreamReader:
 
     @property
     def usage(self) -> ModelUsage:
-        """The cost of the answer so far, its own tokens as counted here."""
+        """The cost of the answer so far, with our own count of its tokens."""
         return self._progress.usage
 
     def finish(self) -> None:
-        """Takes the answer as it is: what would come now does not count."""
+        """Ends the answer: anything that still comes is ignored."""
         self.finished = True
         self._end.reschedule(None)
 
     def count_bytes(self, chunk: bytes) -> None:
-        """Takes one piece in, whatever it is: a ping is a sign of life while a block may be silent."""
+        """Counts one chunk; even a ping is a sign of life while a block may be silent.
+
+        Raises BadAnswer if the stream or an event grows too large.
+        """
         self._wire += len(chunk)
         if self._wire > _MODEL_WIRE_BYTES:
             raise _too_large("the stream", _MODEL_WIRE_BYTES)
@@ -81,7 +85,7 @@ class StreamReader:
             self._extend_deadline()
 
     def read_event(self, event: Any) -> None:
-        """Takes one event in."""
+        """Reads one event. Raises BadAnswer if the answer or a tool call grows too large."""
         kind: str = event.type
         if kind == "message_start":
             self.started = True
@@ -132,7 +136,7 @@ class StreamReader:
 def whole_message(message: Any) -> ModelMessage:
     """Returns the finished message as plain JSON.
 
-    Raises an error if it has no stop reason, content or usage.
+    Raises BadAnswer if it has no stop reason or usage.
     """
     if message.stop_reason is None:
         raise BadAnswer("the message has no stop reason", ErrorKind.STREAM_BROKEN)
@@ -152,7 +156,7 @@ def whole_message(message: Any) -> ModelMessage:
 
 
 def ended_message(message: Any, usage: ModelUsage) -> ModelMessage:
-    """Returns a message that was ended here, before its own end, with the `usage` so far."""
+    """Returns a message that was ended here before its own end, with the `usage` so far."""
     return ModelMessage(
         content=[_as_json(block) for block in message.content],
         stop_reason="end_turn",
@@ -162,9 +166,9 @@ def ended_message(message: Any, usage: ModelUsage) -> ModelMessage:
 
 
 def _usage(usage: Any) -> ModelUsage:
-    """Returns the counts of a message, zeros where some are missing.
+    """Returns the counts of a message, with zeros for missing ones.
 
-    Raises BadAnswer if all are, or one cannot be.
+    Raises BadAnswer if there is no usage, or if a count is impossible.
     """
     if usage is None:
         raise BadAnswer("the message has no usage")
@@ -193,12 +197,15 @@ def _as_json(value: Any) -> Json:
 
 
 def _join_surrogates(text: str) -> str:
-    """Returns `text` with split surrogate pairs joined and single ones replaced: neither can be stored as UTF-8."""
+    """Returns `text` with split surrogate pairs joined and single ones replaced.
+
+    Neither can be stored as UTF-8.
+    """
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def check_message(message: ModelMessage, credentials: Credentials) -> ModelMessage:
-    """Returns `message` without credentials. Raises BadAnswer if nothing can be built on it."""
+    """Returns `message` without credentials. Raises BadAnswer if it is not usable."""
     if max(size(message.model), size(message.stop_reason)) > limits.MODEL_NAME_BYTES:
         raise BadAnswer("its model or stop reason is too long")
     if depth_exceeds([message.content, message.stop_details], MODEL_REPLY_DEPTH):

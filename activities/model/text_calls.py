@@ -1,7 +1,8 @@
-"""Tool calls that a model wrote as text, made the blocks that they would be, before the reply is stored.
+"""Tool calls that a model wrote as text, turned into blocks before the reply is stored.
 
-Only where no call came as a block. The rights are those of any call, and fewer: the dispatcher refuses a call from a
-text whose tool has effects, as texts quote what others wrote. `temporal_supervisor.supervision.replies` has the rules.
+This happens only if no call came as a block. Such a call has the rights of any call, or fewer: the
+dispatcher refuses it if its tool has effects, because texts quote others' words.
+`temporal_supervisor.supervision.replies` has the rules.
 """
 
 from collections.abc import Sequence
@@ -29,15 +30,15 @@ _MAY_BEGIN, _MAY_END = "{[<`(", "})>`]"
 
 
 def is_written(call_id: str) -> bool:
-    """True if a call of that id was written as text."""
+    """True if the call with that id was written as text."""
     return call_id.startswith(_ID)
 
 
 def with_text_calls(message: ModelMessage, request: ModelRequest) -> ModelMessage:
-    """Returns the message with the first call in its text as a block, if it has none that came as one.
+    """Returns the message with the first call in its text as a block, if it has no other call.
 
-    The text after it is left out: the model made it up, as it had not seen the call's output. Names of tools are
-    those that were offered.
+    The text after the call is left out: the model made it up, because it had not seen the call's
+    output. Misspelled names of offered tools are corrected.
     """
     if message.tool_uses():
         return _with_known_names(message, request)
@@ -61,9 +62,9 @@ def with_text_calls(message: ModelMessage, request: ModelRequest) -> ModelMessag
 
 
 class TextWatch:
-    """Watches the text of a reply as it comes, for a call after which its model goes on.
+    """Watches the text of a streamed reply for a call after which the model continues.
 
-    A text is looked at only where it has a sign with which a call may begin, and one with which it may end.
+    A text is parsed only if it has characters with which a call may begin and end.
     """
 
     def __init__(self, request: ModelRequest) -> None:
@@ -74,7 +75,10 @@ class TextWatch:
         self._is_on = bool(request.tools) and not request.concludes
 
     def has_ended(self, event: Any) -> bool:
-        """Takes an event of the stream in. Returns True if what comes now would follow a whole call."""
+        """Reads an event of the stream.
+
+        Returns True if the text has continued after a complete call.
+        """
         if event.type == "content_block_start" and event.content_block.type == "tool_use":
             self._is_on = False
         piece = getattr(event.delta, "text", None) if event.type == "content_block_delta" else None
@@ -107,7 +111,7 @@ def _is_asked_for_sql(messages: Sequence[Json]) -> bool:
 
 
 def _offered(request: ModelRequest) -> dict[str, Json]:
-    """Returns the schemas of the tools that the model may call, not those that its provider runs."""
+    """Returns the schemas of the tools that the model may call, except the provider's."""
     if request.concludes:
         return {}
     return {str(tool["name"]): tool["input_schema"] for tool in request.tools if "input_schema" in tool}
@@ -126,7 +130,7 @@ def _made_calls(messages: Sequence[Json]) -> list[MadeCall]:
 
 
 def _with_known_names(message: ModelMessage, request: ModelRequest) -> ModelMessage:
-    """Returns the message with the names of offered tools where its calls spell them otherwise."""
+    """Returns the message with the real names of offered tools where its calls misspell them."""
     offered = _offered(request)
     content = [_renamed(block, offered) if block.get("type") == "tool_use" else block for block in message.content]
     return message if content == message.content else message.model_copy(update={"content": content})

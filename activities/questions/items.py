@@ -1,4 +1,4 @@
-"""The items of templates: what a plan may name them by, the next plan with them, and the tables of their outputs."""
+"""The items of templates: their sources, the plan that includes them, and their output tables."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ _MISFITS_NAMED = 5  # rows that do not fit the form of the answer
 
 @dataclass(frozen=True)
 class _ItemTable:
-    """The table of a template: its rows, and the finding of each."""
+    """The table of a template: its rows, and the finding behind each row."""
 
     columns: list[str]
     rows: list[ItemRow]
@@ -44,7 +44,7 @@ class _ItemTable:
 
 @dataclass(frozen=True)
 class _Form:
-    """The form of an answer that is a list of rows: under a `name`, each with these `fields`."""
+    """The form of an answer that is a list of rows: its `name`, and the `fields` of a row."""
 
     schema: dict[str, Any]
     name: str
@@ -52,7 +52,7 @@ class _Form:
 
 
 class RunData:
-    """The attachments and files of a run as templates name them."""
+    """The attachments and files of a run that templates may name."""
 
     def __init__(self, store: ArtifactStore, teams: StoredTeams, run: RunRef, attached: list[ArtifactRef]) -> None:
         self._store = store
@@ -65,7 +65,7 @@ class RunData:
         return await self._files.reports() if self._files else []
 
     async def names(self) -> Data:
-        """Returns the names that templates may use."""
+        """Returns the names that templates may use, by kind: rows, lines, files."""
         tables: list[str] = []
         files_of_one: list[str] = []
         documents: list[str] = []
@@ -84,7 +84,7 @@ class RunData:
         }
 
     async def rows(self, name: str, most: int) -> tuple[list[str], int]:
-        """Returns the first rows of a table, by its name or that of its file, and how many it has."""
+        """Returns the first rows of a table, named directly or by its file, and the number of all."""
         named: list[dict[str, Any]] = []
         of_file: list[dict[str, Any]] = []
         for report in await self._reports():
@@ -97,7 +97,7 @@ class RunData:
         return await self._files.rows(found[0]["file"], most), found[0]["rows"]
 
     async def lines(self, name: str, most: int) -> tuple[list[str], int]:
-        """Returns the first lines of a text that are not empty, and how many it has."""
+        """Returns the first non-empty lines of a text, and the number of all."""
         ref = self._attached.get(name)
         if ref:
             with tempfile.TemporaryDirectory(prefix="supervisor-lines-") as folder:
@@ -116,13 +116,13 @@ class RunData:
         return found["lines"], found["count"]
 
     async def files(self, pattern: str) -> list[FileReport]:
-        """Returns the files that a pattern fits."""
+        """Returns the reports on files that match a pattern."""
         reports = {report.name: report for report in await self._reports()}
         return [reports[name] for name in matching(reports, pattern)]
 
 
 def shortened(plan: Plan) -> Plan:
-    """Returns the plan cut to a size that fits into history; the stored plan keeps whole texts.
+    """Returns the plan cut to a size that fits into history; the stored plan is complete.
 
     Descriptions of items begin with the item, so that they differ when they are cut.
     """
@@ -137,17 +137,14 @@ def shortened(plan: Plan) -> Plan:
 
 @dataclass(frozen=True)
 class Expansions:
-    """Expanding templates and tabulating their items, with the store and the teams of this process."""
+    """Activities that expand templates and tabulate their items."""
 
     store: ArtifactStore
     teams: StoredTeams
 
     @activity.defn
     async def expand_plan(self, call: ExpandInput) -> ExpandReply:
-        """Returns the plan with a subtask for each item of a template, stored.
-
-        No plan if there are none.
-        """
+        """Returns the plan with a subtask for each item of a template, stored; none without items."""
         plan = await read_plan(self.store, call.plan_ref)
         template = plan.subtask(call.template)
         items, found, problem = await self._items(call, template.for_each or "")
@@ -176,10 +173,7 @@ class Expansions:
         return reply
 
     async def _items(self, call: ExpandInput, for_each: str) -> tuple[list[str], int, str]:
-        """Returns the items of a template, how many there are, and why some are no use.
-
-        Of many rows or lines these are the first ones.
-        """
+        """Returns the first items of a template, the number of all, and a problem with others."""
         kind, _, name = for_each.partition(":")
         data = RunData(self.store, self.teams, call.run, call.attachments)
         found: list[str]
@@ -201,7 +195,10 @@ class Expansions:
 
     @activity.defn
     async def tabulate(self, call: TableInput) -> TableReply:
-        """Returns the tables of templates, stored, and the answer if one of them is its list of rows."""
+        """Stores the tables of templates.
+
+        Returns them, and the answer if one of them is the answer.
+        """
         plan = await read_plan(self.store, call.plan_ref)
         team = (await self.teams.load(call.team_ref)).team
         reply = TableReply()
@@ -232,7 +229,7 @@ class Expansions:
         return reply
 
     async def _table(self, plan: Plan, team: Team, findings: list[DependencyRef]) -> _ItemTable:
-        """Returns the table of the outputs of a template's items; no columns if none has any."""
+        """Returns the table of the outputs of a template's items; no columns if there are none."""
         columns_of = {role.name: role.columns for role in team.roles}
         columns: dict[str, None] = {}
         for finding in findings:
@@ -274,7 +271,7 @@ class Expansions:
             await self._fill(reply, form, tables[reply.fills], call.run.run_id)
 
     async def _fill(self, reply: TableReply, form: _Form, table: _ItemTable, run_id: str) -> None:
-        """Makes the rows of a table that fit the answer's form the answer."""
+        """Makes the fitting rows of a table the answer."""
         lines: list[JsonValue] = [_fields_of(row, form.fields) for row in table.rows]
         misfits, whole = await answer_schema.row_problems(form.schema, lines, form.name, run_id)
         fitting: JsonValue = [line for at, line in enumerate(lines) if at not in misfits]
@@ -307,7 +304,7 @@ def _template_of(finding: DependencyRef) -> str:
 
 
 def _lacking(team: Team, table: _ItemTable) -> str:
-    """Returns the gap of a table of which wanted columns are half empty or more; else nothing."""
+    """Returns the gap of a table with wanted columns that are mostly empty; else an empty text."""
     wanted_of = {role.name: role.wanted_columns for role in team.roles}
     wanted: set[str] = set()
     for finding in table.findings:

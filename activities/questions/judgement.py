@@ -1,6 +1,7 @@
-"""The questions of judgement: a better description of a subtask that failed, a review, a choice, a conflict.
+"""The questions of judgement: to refine a description, review findings, choose, settle a conflict.
 
-Each is its input and reply, its prompt, the form of its answer, and how that is read. No unreadable answer fails a run.
+Each has its input and reply, its prompt, the form of its answer, and its reader. An unreadable
+answer never fails a run.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ from temporal_supervisor.supervision.results.hearsay import Known, KnownFinding,
 
 
 class RefineInput(SupervisorCall):
-    """A subtask attempt that failed, to be described better; `tried_ref` is the head of its conversation."""
+    """A failed subtask attempt whose description is to be refined; `tried_ref` is its conversation."""
 
     team_ref: str
     subtask_id: str
@@ -57,7 +58,7 @@ class RefineInput(SupervisorCall):
 
 
 class RefineReply(SupervisorReply):
-    """The better description by reference; None if the model gave none."""
+    """The reference of the refined description; None if the model gave none."""
 
     description_ref: str | None = None
     preview: str = ""
@@ -83,7 +84,7 @@ outcome is partial, and that limitations names what was left out: the answer has
 
 
 def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means: str, story: str = "") -> str:
-    """Returns the prompt for a better description, from the `means` of the role and what an attempt had tried."""
+    """Returns the prompt for a better description, from the role's `means` and the failed attempt."""
     parts = [
         tag(GOAL, goal),
         tag(SUBTASK, subtask.description),
@@ -97,7 +98,7 @@ def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means
 
 
 async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
-    """Returns a description that avoids the failure; without one as concrete as a plan's the old one stays."""
+    """Returns a refined description; the old one stays if it is not concrete enough."""
     subtask = (await read_plan(desk.store, call.plan_ref)).subtask(call.subtask_id)
     if call.description_ref is not None:
         subtask = subtask.model_copy(update={"description": await read_text(desk.store, call.description_ref)})
@@ -125,9 +126,9 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
 
 
 class ReviewInput(SupervisorCall):
-    """Findings to be checked against the goal; `former` is the feedback of the round before.
+    """Findings to be checked against the goal; `former` is the feedback of the previous round.
 
-    `problems` are those of a review that could not be read, and is not shown again.
+    `problems` are the faults of an unreadable review, which is not shown again.
     """
 
     round: int
@@ -143,9 +144,9 @@ class ReviewInput(SupervisorCall):
 
 
 class ReviewReply(SupervisorReply):
-    """The findings that fall short, each with exactly what to fix, those that disagree, and what the plan lacks.
+    """The feedback on insufficient findings, the conflicts, and the points that the plan misses.
 
-    `without_effect` are findings that were refused in words of which code can confirm nothing.
+    `without_effect` are findings with a refusal that code could not confirm.
     """
 
     feedback: dict[str, str] = {}
@@ -212,9 +213,9 @@ def review_request(
     room: int = limits.PROMPT_LIST_BYTES,
     problems: Sequence[str] = (),
 ) -> str:
-    """Returns the prompt of a review; `former` is the feedback of the round before, `room` is for each list.
+    """Returns the prompt of a review; `former` is the feedback of the previous round.
 
-    `problems` are those of a review that could not be read.
+    `room` is the bytes of each list. `problems` are the faults of an unreadable review.
     """
     listed = described(subtasks, room)
     if any(subtask.for_each for subtask in subtasks):
@@ -227,7 +228,7 @@ def review_request(
 
 
 async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
-    """Returns the findings that fall short, each with feedback, and the conflicts between findings."""
+    """Returns feedback on the findings that fall short, and conflicts between findings."""
     plan, goal = await read_plan(desk.store, call.plan_ref), await read_text(desk.store, call.goal_ref)
     reviewed = list(dict.fromkeys(finding.subtask_id for finding in call.findings))
     subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed or subtask.for_each]
@@ -280,7 +281,7 @@ def _says_anything(draft: ReviewDraft) -> bool:
 
 
 def _has_effect(feedback: str, asked: str, finding: KnownFinding, outputs: list[str]) -> bool:
-    """True if a refusal counts: code has doubts itself, or the refusal names what code can see."""
+    """True if a refusal counts: code has doubts, too, or the refusal names what code can confirm."""
     if not finding.is_all_found or finding.record.outcome == "partial":
         return True
     return names_a_fault(feedback, asked, finding.text, finding.calls, outputs)
@@ -290,7 +291,7 @@ def _has_effect(feedback: str, asked: str, finding: KnownFinding, outputs: list[
 
 
 class JudgeInput(SupervisorCall):
-    """Findings of which one should be chosen (`select`), or which disagree (`conflict`)."""
+    """Findings to choose from (`select`), or that disagree (`conflict`)."""
 
     number: int
     question: Literal["select", "conflict"]
@@ -305,9 +306,9 @@ class JudgeInput(SupervisorCall):
 
 
 class JudgeReply(SupervisorReply):
-    """`choice` is an index into the findings, None when none should be preferred.
+    """The judgement: `choice` is an index into the findings, None if none is preferred.
 
-    `resolution` is the judge's reason; without one, `problem` says why there is none.
+    `resolution` is the judge's reason; without one, `problem` tells why.
     """
 
     choice: int | None = None
@@ -345,7 +346,7 @@ sense.
 
 
 def judge_request(question: str, goal: str, description: str, findings: list[FindingExcerpt]) -> str:
-    """Returns the prompt of a choice, or of a conflict with what disagrees, its candidates numbered from 1."""
+    """Returns the prompt of a choice or a conflict, its candidates numbered from 1."""
     candidates = [
         f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
         for number, finding in enumerate(findings, 1)
@@ -356,7 +357,7 @@ def judge_request(question: str, goal: str, description: str, findings: list[Fin
 
 
 async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
-    """Returns the judge's choice; None if there is none, or none that can be read."""
+    """Returns the judge's choice; None if there is none, or if the reply is unreadable."""
     write = partial(judge_request, call.question, await read_text(desk.store, call.goal_ref), call.description)
     text = partial(with_findings, desk.store, call.findings, write)
     system = SELECT_SYSTEM if call.question == "select" else CONFLICT_SYSTEM

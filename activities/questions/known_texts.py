@@ -1,4 +1,4 @@
-"""The texts in which the words of reviewers and judges are looked up: goal, subtasks, findings, outputs of tools."""
+"""The texts in which reviewers' and judges' words are looked up: goal, findings, tool outputs."""
 
 from activities.contracts.run_contracts import DependencyRef
 from activities.store.artifacts import ArtifactError, ArtifactStore
@@ -20,7 +20,7 @@ async def known_findings(store: ArtifactStore, refs: list[DependencyRef]) -> lis
 
 
 async def outputs_behind(store: ArtifactStore, findings: list[KnownFinding]) -> list[str]:
-    """Returns the outputs that some findings rest on, as many as are read."""
+    """Returns the tool outputs behind some findings, up to _OUTPUTS_READ of them."""
     behind = [item for finding in findings for item in finding.record.evidence if item.output_ref]
     refs = list(dict.fromkeys(item.output_ref for item in behind))[:_OUTPUTS_READ]
     texts = [await _output(store, ref) for ref in refs]
@@ -28,7 +28,7 @@ async def outputs_behind(store: ArtifactStore, findings: list[KnownFinding]) -> 
 
 
 async def _output(store: ArtifactStore, ref: str) -> str:
-    """Returns an output; empty if it is lost: what is said of it then stands nowhere."""
+    """Returns an output; empty if it is lost, so that nothing is found in it."""
     try:
         return await read_text(store, ref)
     except ArtifactError:

@@ -1,4 +1,4 @@
-"""The load from other runs, as the server knows it: a planner may plan fewer subtasks then."""
+"""The load from other runs, by the server: a planner may plan fewer subtasks then."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ _QUERY = "WorkflowType = 'WorkerAgentWorkflow' AND ExecutionStatus = 'Running' A
 
 
 class OtherRuns:
-    """The runs beside one, seen with the client of this process."""
+    """The other runs of the namespace, seen with the client of this process."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

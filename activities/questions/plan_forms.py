@@ -1,4 +1,4 @@
-"""The forms of the planner's reply, by the mode of planning: fields that cannot apply to a run are not in them."""
+"""The forms of the planner's reply, by mode of planning; they lack fields that cannot apply."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,9 +38,9 @@ _MODE_FIELDS: dict[str, dict[str, Any]] = {
 class PlanFields:
     """The parts of a plan that can apply to one run: a form has no others.
 
-    `items` are the kinds of `for_each`, of `files`, `rows`, `lines` and `items`. Without `several` there is room for
-    one subtask only. `short` is the form for models with a small window. A route `describes` a goal
-    that is too long for a description: any other goal is the description, in the user's own words.
+    `items` are the usable kinds of `for_each`: `files`, `rows`, `lines`, `items`. Without `several`
+    there is room for one subtask only. `short` is the form for models with a small window. A route
+    `describes` a goal that is too long for a description; any other goal is used word for word.
     """
 
     roles: tuple[str, ...]
@@ -55,15 +55,16 @@ class PlanFields:
 
     @property
     def chooses(self) -> bool:
-        """True if the planner may leave the choice of a role to its dispatch."""
+        """True if the planner may leave the choice of a role to the dispatch."""
         return len(self.roles) > 1 and not self.short
 
 
 @lru_cache(limits.KNOWN_FORMS)
 def reply_form(mode: str, fields: PlanFields) -> type[Model]:
-    """Returns the model whose schema asks for a plan, an addition to one, or a route; see `Planner`.
+    """Returns the form of a plan, of an addition to one, or of a route; see `Planner`.
 
-    The subtasks are its first list of objects, as model servers expect that fill a form without understanding it.
+    Subtasks are the first list of objects, because model servers that fill a form without
+    understanding it expect that.
     """
     if mode == "route":
         return _route_form(fields)
@@ -92,7 +93,7 @@ def _route_form(fields: PlanFields) -> type[Model]:
 
 
 def _short_subtask(fields: PlanFields) -> type[Model]:
-    """Returns the model of a subtask with what no plan can do without."""
+    """Returns the model of a subtask with only the necessary fields."""
     names: Any = Literal[fields.roles]
     more: dict[str, Any] = {}
     if fields.several:
@@ -114,7 +115,7 @@ def _short_subtask(fields: PlanFields) -> type[Model]:
 
 
 def _subtask(fields: PlanFields) -> type[Model]:
-    """Returns the model of a subtask, its `role` one of the roles or a new one."""
+    """Returns the model of a subtask; its `role` is one of the roles or a new one."""
     names: Any = Literal[fields.roles]
     known: Any = Literal[fields.capabilities] if fields.capabilities else None
     more: dict[str, Any] = {}
@@ -150,7 +151,7 @@ def _subtask(fields: PlanFields) -> type[Model]:
 
 
 def _kinds(fields: PlanFields) -> str:
-    """Returns the ways to name items that the run has, as a list in words."""
+    """Returns the usable ways to name items, as a list in words."""
     *first, last = [_ITEMS[kind] for kind in fields.items]
     return f"{', '.join(first)} or {last}" if first else last
 
@@ -161,9 +162,10 @@ def _described_field(kind: Any, words: str) -> Any:
 
 
 def _optional(kind: Any, words: str) -> Any:
-    """Returns a field that may be left out, as a plan of many subtasks would pay for each usual value.
+    """Returns a field that may be left out: a plan of many subtasks would pay for each usual value.
 
-    A factory leaves no default in the schema, which would be asked for; `PlanDraft`, which reads replies, has them.
+    A factory leaves no default in the schema, which would be asked for; `PlanDraft`, which reads
+    replies, has the defaults.
     """
     return (kind, Field(default_factory=lambda: None, description=words))
 

@@ -1,4 +1,4 @@
-"""The planner: its drafts, the forms and prompts that fit a run, and how a reply becomes a plan."""
+"""The planner: its drafts, its forms and prompts for a run, and the reading of its replies."""
 
 import re
 from collections.abc import Sequence, Set
@@ -84,7 +84,7 @@ class RouteDraft(Model):
 
 
 def plan_of(draft: PlanDraft, goal: str, revision: int) -> Plan:
-    """Returns the plan that a draft means."""
+    """Returns the plan in a draft."""
     defined = {role.name for role in draft.new_roles}
     direct = None if draft.subtasks or says_nothing(draft.direct_answer) else draft.direct_answer
     return Plan(
@@ -120,16 +120,16 @@ def _subtask_of(draft: SubtaskDraft, new_roles: Set[str]) -> Subtask:
 
 
 def _names(written: list[str]) -> list[str]:
-    """Returns each name once, without the words that models write in place of none."""
+    """Returns the names without duplicates, and without words that models write for none."""
     return [name for name in dict.fromkeys(written) if not says_nothing(name)]
 
 
 @dataclass(frozen=True)
 class Planner:
-    """One way to a plan: the planner's input, the run's team, the text of its goal, and its data.
+    """The planning of one run: the planner's input, the run's team, its goal, and its data.
 
     `catalogue` lists the data that the team's tools read, `data` the names that templates may use.
-    With `short` the model gets short prompts and forms. A plan may name findings of the earlier
+    With `short` the model gets short prompts and forms. A plan may use findings of the earlier
     `works`.
     """
 
@@ -151,7 +151,7 @@ class Planner:
 
     @property
     def roles(self) -> list[Role]:
-        """The roles that a plan may name: those that are teams only while nesting is possible."""
+        """The roles that a plan may use; those that are teams only while nesting is possible."""
         if self.call.nesting_left > 0:
             return self.loaded.team.roles
         return [role for role in self.loaded.team.roles if role.team is None]
@@ -163,7 +163,7 @@ class Planner:
 
     @property
     def fields(self) -> PlanFields:
-        """The parts of a plan that can apply: what the run has no use for is not asked for."""
+        """The parts of a plan that can apply; others are not asked for."""
         call = self.call
         several = call.max_subtasks > 1
         items = [kind for kind in ("files", "rows", "lines") if self.data[kind]]
@@ -197,7 +197,7 @@ class Planner:
     def parse_reply(self, message: ModelMessage) -> tuple[StrategyName, Plan | None]:
         """Returns the strategy of the run, and its plan; None as plan if nothing more is needed.
 
-        Raises ValueError with the reason for a reply that can't be used.
+        Raises ValueError, with the reason, for an unusable reply.
         """
         mode = self.mode
         if mode == "route":
@@ -224,9 +224,9 @@ class Planner:
         return strategy, plan
 
     def with_whole_goal(self, plan: Plan, strategy: StrategyName) -> Plan:
-        """Returns a small model's first plan with the words of the goal in an only subtask.
+        """Returns a small model's first plan; an only subtask gets the words of the goal.
 
-        Its finding is the answer.
+        Its finding becomes the answer.
         """
         is_one = len(plan.subtasks) == 1 and plan.subtasks[0].for_each is None
         if not is_one or self.call.plan_ref:
@@ -241,7 +241,7 @@ class Planner:
         return plan.model_copy(update=changes)
 
     def _with_goal(self, description: str) -> str:
-        """Returns the description of an only subtask after a short goal: small models lose words of it."""
+        """Returns a description after a short goal, because small models drop words of the goal."""
         goal = self.goal.strip()
         if len(goal) > _SHORT_GOAL_CHARS or goal.casefold() in description.casefold():
             return description
@@ -255,7 +255,7 @@ class Planner:
         return with_earlier(plan, self.works, [role.name for role in team.roles], team.generalist)
 
     def with_able_roles(self, plan: Plan) -> tuple[Plan, list[str]]:
-        """Returns the plan in which a role that can query has the subtasks that name a table.
+        """Returns the plan with a querying role for each subtask that names a table.
 
         The second value is a sentence for each change.
         """
@@ -277,7 +277,7 @@ class Planner:
         return plan.model_copy(update={"subtasks": subtasks}), notes
 
     def _may_query(self, name: str) -> bool:
-        """True if a role can query tables, or may have other ways to: a team, a person."""
+        """True if a role can query tables, or may have another way: a team, a person."""
         role = next((role for role in self.roles if role.name == name), None)
         if role is None:  # `auto`, or a name that is none: it would be the generalist's
             return False
@@ -286,7 +286,7 @@ class Planner:
     def _read_route(self, message: ModelMessage) -> Plan:
         """Returns the route as a plan.
 
-        The last try always gives one, for the generalist if need be.
+        In the last try an unreadable reply becomes a route to the generalist.
         """
         try:
             return self._routed(read_reply(RouteDraft, message))
@@ -296,7 +296,7 @@ class Planner:
             return self._routed(RouteDraft(role=self.loaded.team.generalist))
 
     def _role(self, written: str) -> str:
-        """Returns the name of the role that is written so, in capitals or not; else `written`."""
+        """Returns the role with that name in any case; `written` itself if there is none."""
         said = written.strip().casefold()
         for role in self.roles:
             if role.name.casefold() == said:
@@ -304,10 +304,10 @@ class Planner:
         return written
 
     def fixed_route(self) -> Plan | None:
-        """Returns the first plan of a goal that needs no planning; None if it does.
+        """Returns the first plan of a goal that needs no planning; None for others.
 
-        Such a goal fits a fixed route of the team, or, for a model with a small window, is a
-        question that a query can answer whole.
+        Such a goal matches a fixed route of the team, or, for a model with a small window, is a
+        question that a single query can answer.
         """
         call = self.call
         is_first = call.revision <= 1 and call.head is None and not call.problems
@@ -323,10 +323,10 @@ class Planner:
         return self._routed(RouteDraft(role=route.role, reasoning=why))
 
     def _route_to_tables(self) -> Plan | None:
-        """Returns the plan of a question that a query can answer whole; None for others.
+        """Returns the plan of a question that a query can answer; None for others.
 
-        Where its words leave that open, a role that reads documents is asked, too. One for figures
-        and their reasons is divided between both.
+        If that is uncertain, a role that reads documents is asked, too. A question for figures and
+        their reasons is divided between both.
         """
         if not self.short or self.call.attachments or len(self.goal) > _SHORT_GOAL_CHARS:
             return None
@@ -369,7 +369,7 @@ class Planner:
     def _routed(self, draft: RouteDraft) -> Plan:
         """Returns the plan of a route.
 
-        The generalist gets the goal if the chosen role may not be named.
+        The generalist gets the goal if the chosen role is not allowed.
         """
         team = self.loaded.team
         names = [role.name for role in self.roles]
@@ -392,7 +392,7 @@ class Planner:
         )
 
     def _description_of_route(self, draft: RouteDraft) -> str:
-        """Returns the user's goal word for word; of a long goal the model's description."""
+        """Returns the user's goal word for word; for a long goal the model's description."""
         own_words = self.goal.strip()
         if len(own_words) > _OWN_WORDS_CHARS and _is_usable(draft.description):
             return draft.description
@@ -401,7 +401,7 @@ class Planner:
 
 
 def _label_words(team: Team, subtasks: Sequence[Subtask]) -> str:
-    """Returns the instruction to set several findings under the labels of their roles."""
+    """Returns the instruction to put several findings under the labels of their roles."""
     labels = []
     for subtask in subtasks:
         label = team.role(subtask.role).label
@@ -417,7 +417,7 @@ def _is_usable(description: str) -> bool:
 
 
 def fits(pattern: str, goal: str) -> bool:
-    """True if a goal fits the pattern of a route: it has its words, or what stands around each `*`."""
+    """True if a goal matches the pattern of a route: it contains the words; `*` matches anything."""
     pattern, text = (" ".join(each.casefold().split()) for each in (pattern, goal))
     if "*" not in pattern:
         words, said = (" ".join(re.findall(r"\w+", each)) for each in (pattern, text))

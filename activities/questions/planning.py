@@ -67,7 +67,7 @@ _ATTACHMENT_CHARS = 300  # of each in the planner's prompt: the columns of a tab
 
 
 async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
-    """Returns a plan, or a better one after `call.problems`, or its problems."""
+    """Returns a plan, or a better one after `call.problems`, or the problems with it."""
     planner = await _planner(desk, call)
     previous = await read_plan(desk.store, call.plan_ref) if call.plan_ref else None
     reply, written = await _write_plan(desk, planner, previous)
@@ -113,7 +113,7 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
 
 
 async def _planner(desk: Desk, call: PlanInput) -> Planner:
-    """Returns the planner of a call, with the team, the goal and the data of its run."""
+    """Returns the planner for a call, with the team, the goal and the data of its run."""
     window = await desk.calls.window(call.run, call.model)
     about = await desk.teams.catalogue(call.team_ref)
     if window.is_small:
@@ -132,14 +132,14 @@ async def _planner(desk: Desk, call: PlanInput) -> Planner:
 
 
 async def _data(desk: Desk, call: PlanInput) -> Data:
-    """Returns the names of the data that the run was given."""
+    """Returns the names of the run's data."""
     if not call.run.files_ref and not call.attachments:
         return NO_DATA
     return await RunData(desk.store, desk.teams, call.run, call.attachments).names()
 
 
 def _repair_names(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | None) -> Plan:
-    """Returns the model's plan with names that exist, and with roles that can query its tables."""
+    """Returns the model's plan with existing names, and with roles that can query its tables."""
     states = _states(planner.call)
     earlier = previous.folded().subtasks if previous else []
     # Roles that are not usable here count, too: that a run needs them is worth knowing.
@@ -160,7 +160,7 @@ def _repair_names(planner: Planner, reply: PlanReply, plan: Plan, previous: Plan
 
 
 def _states(call: PlanInput) -> dict[str, str]:
-    """Returns the states of the run's subtasks so far, by id."""
+    """Returns the current states of the run's subtasks, by id."""
     return {note.subtask_id: note.state for note in call.done}
 
 
@@ -169,9 +169,9 @@ async def _write_plan(
     planner: Planner,
     previous: Plan | None,
 ) -> tuple[PlanReply, Plan | None]:
-    """Returns the beginning of the reply, and the plan as the caller, team or model wrote it.
+    """Returns the beginning of the reply, and the plan of the caller, the team or the model.
 
-    After a first plan that is an addition to it.
+    After a first plan it is an addition to that.
     """
     call = planner.call
     steps = STRATEGIES[call.strategy].plans_steps
@@ -229,7 +229,7 @@ async def _write_plan(
 
 
 async def _beginning(desk: Desk, attachment: ArtifactRef, untrusted: str) -> str:
-    """Returns the beginning of an attachment's text; of an untrusted one its size alone."""
+    """Returns the beginning of an attachment's text; of an untrusted one only the size."""
     size = f"{attachment.bytes:,} bytes"
     if untrusted:  # else it could have a part in the plan, which all agents follow
         return f"({size}, to be read by worker agents alone)"
@@ -246,7 +246,7 @@ def _check_plan(
     previous: Plan | None,
     card: TeamCard,
 ) -> Plan | None:
-    """Returns the plan as it will run, earlier revisions included; None, with its problems in the reply."""
+    """Returns the plan as it will run, with earlier revisions; None, with problems, if it cannot."""
     call, states = planner.call, _states(planner.call)
     usable = card.assignable(nesting=call.nesting_left > 0)
     names = [attachment.name for attachment in call.attachments]
@@ -305,7 +305,7 @@ def _with_attachments(plan: Plan, usable: TeamCard, names: list[str], large: Set
 
 
 def _without_teams_as_candidates(plan: Plan, usable: TeamCard) -> Plan:
-    """Returns a plan whose candidate roles are single agents: no team is a candidate."""
+    """Returns a plan without teams among its candidate roles."""
     single = {role.name for role in usable.roles if role.team is None}
     subtasks = []
     for subtask in plan.subtasks:
@@ -318,7 +318,7 @@ def _without_teams_as_candidates(plan: Plan, usable: TeamCard) -> Plan:
 def _nesting_problems(subtasks: Sequence[Subtask], card: TeamCard) -> list[str]:
     """Returns a sentence for each role that is a team.
 
-    Subtasks of unknown roles have gone to the generalist by now, which may be one.
+    Unknown roles have been replaced by the generalist by now, which may be a team.
     """
     problems = []
     for name in dict.fromkeys(subtask.role for subtask in subtasks):
@@ -329,7 +329,7 @@ def _nesting_problems(subtasks: Sequence[Subtask], card: TeamCard) -> list[str]:
 
 
 async def _store_plan(desk: Desk, reply: PlanReply, plan: Plan, planner: Planner) -> None:
-    """Writes a checked plan into the reply and the store; or its problem, if it is too large."""
+    """Stores a checked plan and puts it into the reply; or a problem, if it is too large."""
     call, goal = planner.call, planner.goal
     known_texts = [goal]
     for work in planner.works:
@@ -363,9 +363,10 @@ def _input_price(model: str, tokens: float, searches: float) -> float | None:
 
 
 async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, goal: str) -> tuple[Plan, str | None]:
-    """Returns the plan of a route for a goal, without a run, and the model that chose it; None for a fixed route.
+    """Returns the route for a goal without a run, and the model that chose it, None if it is fixed.
 
-    Raises ModelFailure. A reply that can't be read is the generalist's, as in the last try of a run.
+    Raises ModelFailure. An unreadable reply gives the goal to the generalist, as in a run's last
+    try.
     """
     call = PlanInput(
         run=RunRef(run_id="asked"), goal_ref="", team_ref="", model=model, max_subtasks=limits.MAX_SUBTASKS

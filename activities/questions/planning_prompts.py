@@ -1,4 +1,4 @@
-"""The planner's prompts, by the mode of planning, with what is known of the team and goal.
+"""The planner's prompts, by mode of planning, with the known facts about team and goal.
 
 For models with a small window they are short.
 """
@@ -183,9 +183,9 @@ def _rules(mode: str, fields: PlanFields, tools: list[str], call: PlanInput) -> 
 def planner_system(
     mode: str, team: Team, roles: list[Role], toolbox: Toolbox, call: PlanInput, fields: PlanFields
 ) -> str:
-    """Returns the planner's instructions: the roles that it may use, their tools, and how to plan.
+    """Returns the planner's instructions: the usable roles, their tools, and how to plan.
 
-    The short ones leave out what tools are, which the roles' own descriptions say.
+    The short form leaves out the tools, because the roles' descriptions cover them.
     """
     listed = "\n".join(_role_line(role, short=fields.short) for role in roles)
     tools = [] if fields.short else [tool for role in roles for tool in role.tools] + team.toolbox
@@ -231,10 +231,10 @@ def planner_request(
     catalogue: str = "",
     busy: Sequence[str] = (),
 ) -> str:
-    """Returns the goal as the planner sees it, with beginnings of attachments and what a review found `missing`.
+    """Returns the goal for the planner, with attachments and points that a review found `missing`.
 
-    `form` is the JSON schema of the answer, `catalogue` the data that the roles' tools can read, `busy` the lines of
-    `load_lines`.
+    `form` is the JSON schema of the answer, `catalogue` the data that the roles' tools can read,
+    `busy` the lines of `load_lines`.
     """
     lines = [tag(GOAL, goal)]
     if catalogue:  # names of files and columns, and words about them, are others' texts: no instructions
@@ -257,14 +257,17 @@ def planner_request(
 
 
 def load_lines(done: Iterable[WorkNote], elsewhere: int) -> list[str]:
-    """Returns a line for each role with worker agents at work in this run, and one for all of other runs."""
+    """Returns a line for each role with busy worker agents in this run, and one for other runs."""
     at_work = Counter(note.role for note in done if note.state == "running")
     own = [f"- {role}: {count}" for role, count in sorted(at_work.items())]
     return own + ([f"- of other runs: {elsewhere}"] if elsewhere else [])
 
 
 def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_LIST_BYTES) -> str:
-    """Returns the plan so far with the outcome of each subtask; `room` is for all descriptions, and all outcomes."""
+    """Returns the plan so far with the outcome of each subtask.
+
+    `room` is the bytes of all descriptions, and of all outcomes.
+    """
     notes, previous = {note.subtask_id: note for note in done}, previous.folded()
     share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
     replaced, listed = replacements(previous.subtasks), []
@@ -295,7 +298,7 @@ _EARLIER_SHOWN = 60  # findings of one run, each with what was asked
 
 
 def earlier_words(works: Sequence[EarlierWork], room: int) -> str:
-    """Returns the words on runs that this one builds on, in `room` bytes; none without any."""
+    """Returns the words on runs that this one builds on, in `room` bytes; empty without any."""
     if not works:
         return ""
     parts = [part for work in works for part in _earlier_parts(work, room // len(works))]
@@ -317,7 +320,7 @@ def _earlier_parts(work: EarlierWork, room: int) -> Iterator[str]:
 
 
 def plan_change(comment: str) -> str:
-    """Returns the words that ask for another plan by what a person says about the one that was shown."""
+    """Returns the words that ask for another plan, with a person's comment on the shown one."""
     return f"The person who approves the plan wants it to be different:\n{tag('feedback', comment)}"
 
 

@@ -1,4 +1,4 @@
-"""A kind of question that a supervisor asks its model: the activity that asks it, and answers of a fixed form."""
+"""A kind of question of a supervisor to its model: its activity, and the form of its answer."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class Desk:
-    """The means of answering questions: the model of this process and its teams.
+    """The means of answering questions: the model calls and the teams of this process.
 
-    Without `others` a planner is shown the load of its own run alone.
+    Without `others` a planner sees only the load of its own run.
     """
 
     calls: ModelCalls
@@ -47,13 +47,16 @@ class Desk:
 
 
 def goal_of_people(goal: str, run_id: str) -> list[str]:
-    """Returns the goal if people wrote it; none of a nested run, whose goal is a subtask that a model wrote."""
+    """Returns the goal if people wrote it; a nested run's goal is a subtask, written by a model."""
     return [goal] if activity.info().workflow_id == run_id else []
 
 
 @dataclass(frozen=True)
 class Question(Generic[C, R]):
-    """One kind of question: the activity of that `name` takes a `call` and returns its `reply`, by `answer`."""
+    """One kind of question, answered by the activity `name`.
+
+    It takes a `call` and returns its `reply`, computed by `answer`.
+    """
 
     name: str
     call: type[C]
@@ -61,7 +64,7 @@ class Question(Generic[C, R]):
     answer: Callable[[Desk, C], Awaitable[R]]
 
     def activity(self, desk: Desk) -> Callable[[C], Awaitable[R]]:
-        """Returns the activity that asks it."""
+        """Returns the activity that answers the question."""
 
         async def answer_call(call: C) -> R:
             return await self.answer(desk, call)
@@ -79,7 +82,10 @@ async def send_to_model(
     back: tuple[str, str] | None = None,
     cache: CacheUse = "none",
 ) -> Answered:
-    """Asks for a `form`, else for plain text, in a new conversation, or sends the reply at a head `back` with words."""
+    """Asks for a `form`, else for plain text, in a new conversation.
+
+    With `back`, a head and a text, it continues the conversation at that head instead.
+    """
     dated = f"Today is {call.run.date}.\n\n{system}" if call.run.date else system
     said = [steering(call.steers)] if call.steers else []
     opening = Opening(
@@ -96,7 +102,10 @@ async def send_to_model(
 async def ask_model(
     desk: Desk, call: SupervisorCall, reply: type[R], system: str, form: type[M], text: PromptWriter
 ) -> tuple[R, M | None]:
-    """Asks for a `form` in a new conversation. Returns the reply so far, and the answer unless it has a `problem`."""
+    """Asks for a `form` in a new conversation. Returns the reply, and the answer in that form.
+
+    The answer is None if it could not be read: then the reply has a `problem`.
+    """
     answered = await send_to_model(desk, call, system, form, text)
     begun = reply(head=answered.head, refusal=answered.message.refusal, usage=answered.usage)
     try:
@@ -107,7 +116,7 @@ async def ask_model(
 
 
 def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
-    """Returns the `form` in a reply. Raises ValueError with what is wrong, in words its author can act on."""
+    """Returns the `form` in a reply. Raises ValueError with a message that its author can act on."""
     if message.refusal:
         raise ValueError(f"the model refused: {message.refusal}")
     if message.stop_reason in CUT:
@@ -116,7 +125,7 @@ def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
 
 
 def read_json(form: type[M], text: str, root: str = "reply") -> M:
-    """Returns the `form` in a text. Raises ValueError with what is wrong."""
+    """Returns the `form` in a text. Raises ValueError with the problem."""
     try:
         return read_form(form, first_value(text))
     except ValidationError as error:

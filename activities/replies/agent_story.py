@@ -1,6 +1,6 @@
-"""Stories from conversations: a run in full with its agents' turns, and an attempt that failed.
+"""Conversations as trace events: a whole run with its agents' turns, or one failed attempt.
 
-The event that ends an attempt names the head of its conversation; what happened in there is read
+The event that ends an attempt names the head of its conversation; the events in between are read
 from the journal.
 """
 
@@ -32,9 +32,9 @@ _Answer = tuple[Json, Json]
 
 @dataclass(frozen=True)
 class ToolUse:
-    """A call with its arguments as JSON, its output, and the sources and artifacts that it names.
+    """A call with its arguments as JSON, its output, and the sources and artifacts of the output.
 
-    The output is None if it was not run (yet).
+    The output is None if the call was not run (yet).
     """
 
     name: str
@@ -48,11 +48,11 @@ class ToolUse:
 
 
 async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -> list[ToolUse]:
-    """Returns the calls of a conversation's entries in their order.
+    """Returns the calls in a conversation's entries, in order.
 
-    Of each entry those that the provider ran come last. A call is answered by the entry that
-    follows its own: ids are distinct within a reply only. What the provider ran is answered in the
-    same reply, or in a later one if the model paused.
+    In each entry the calls that the provider ran come last. A call is answered by the next entry:
+    ids are distinct only within a reply. A call that the provider ran is answered in the same
+    reply, or in a later one if the model paused.
     """
     messages: list[Json] = []
     for entry in chain:
@@ -75,7 +75,7 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
 
 
 def _tool_use(call: Json, answers: Mapping[str, _Answer]) -> ToolUse:
-    """Returns a call with its answer, if there is one among these."""
+    """Returns a call with its answer, if there is one."""
     name = str(call.get("name"))
     arguments = json.dumps(call.get("input"), ensure_ascii=False)
     answer = answers.get(str(call.get("id")))
@@ -97,10 +97,9 @@ def _tool_use(call: Json, answers: Mapping[str, _Answer]) -> ToolUse:
 
 
 def _provided_answers(chain: list[Entry]) -> dict[str, _Answer]:
-    """Returns the answers to calls of tools that the provider ran, by their ids.
+    """Returns the answers to calls that the provider ran, by their ids.
 
-    The text of a search's pages is encrypted and for the provider alone: of it only cited passages
-    can be read.
+    The text of search results is encrypted for the provider: only cited passages can be read.
     """
     # Passages by URL, or by title where they have no URL.
     cited: dict[str, dict[str, None]] = {}
@@ -121,7 +120,7 @@ def _provided_answers(chain: list[Entry]) -> dict[str, _Answer]:
 
 
 def _provided_answer(content: Any, day: str, cited: Mapping[str, Iterable[str]]) -> _Answer:
-    """Returns an answer with its pages, and their passages or text, and its sources."""
+    """Returns an answer with its pages, their passages or text, and its sources."""
     pages = list(_dicts(content if isinstance(content, list) else [content]))
     failed = [str(page["error_code"]) for page in pages if "error_code" in page]
     if failed:
@@ -151,23 +150,23 @@ def _provided_answer(content: Any, day: str, cited: Mapping[str, Iterable[str]])
 
 
 def _dates_of_page(page: Json, day: str) -> str:
-    """Returns the age of a page, if it has one, and the day on which it was fetched."""
+    """Returns the age of a page, if known, and the day on which it was fetched."""
     fetched = f"fetched on {str(page.get('retrieved_at') or day)[:10]}"
     age = one_line(clean(str(page.get("page_age") or "")), limits.LINE_BYTES)
     return f"of {age}, {fetched}" if age else fetched
 
 
 def _dicts(values: object) -> Iterator[Json]:
-    """Yields the objects of a list: an endpoint may send anything."""
+    """Yields the objects in a list; an endpoint may send anything else."""
     for value in values if isinstance(values, list) else []:
         if isinstance(value, dict):
             yield value
 
 
 async def earlier_output(conversations: ConversationStore, head: str, call: ReadOutputCall) -> str:
-    """Returns the output that a call of `read_output` in the reply at `head` names.
+    """Returns the output that a call of `read_output` asks for, in the conversation at `head`.
 
-    Raises ValueError for the model.
+    Raises ValueError with a message for the model.
     """
     entry = await conversations.entry(head)
     keys = [*entry.ancestors, head]
@@ -192,7 +191,7 @@ _STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run 
 
 
 class AgentStories:
-    """Reads conversations as events, each of their entries once."""
+    """Reads conversations as events, each entry once."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
@@ -200,9 +199,10 @@ class AgentStories:
         self._seen: set[str] = set()
 
     async def with_conversations(self, events: list[TraceEvent]) -> list[TraceEvent]:
-        """Returns the events in order of time, with those of conversations and nested runs.
+        """Returns the events in order of time, with the events of conversations and nested runs.
 
-        These come before the event that ended them. One that can't be read stays named in it.
+        These come before the event that ended them. If one can't be read, that event still names
+        it.
         """
         named = [event for event in events if event.data.keys() & {"head", "trace_ref"}]
         told: dict[int, list[TraceEvent]] = {}
@@ -217,7 +217,7 @@ class AgentStories:
         return [event.model_copy(update={"seq": number}) for number, event in enumerate(story, 1)]
 
     async def of_conversation(self, head: str, subtask_id: str | None, until: str) -> list[TraceEvent]:
-        """Returns the events of the conversation at `head`, none after `until`.
+        """Returns the events of the conversation at `head`, dated `until` at the latest.
 
         Raises ArtifactError.
         """
@@ -263,14 +263,15 @@ class AgentStories:
         return events
 
     async def _expanded(self, event: TraceEvent) -> list[TraceEvent]:
-        """Returns the events of the conversation or nested run that ended with an event, and it."""
+        """Returns an event after the events of the conversation or nested run that it ended."""
         try:
             head = event.data.get("head")
             if head:
                 before = await self.of_conversation(str(head), event.subtask_id, event.at)
             else:
                 nested = stored_events(await self._store.get(str(event.data["trace_ref"])))
-                before = [in_run_above(event.subtask_id, item) for item in await self.with_conversations(nested)]
+                whole = await self.with_conversations(nested)
+                before = [in_run_above(event.subtask_id, item) for item in whole]
         except ArtifactError:
             return [event]
         data = {**event.data}
@@ -285,7 +286,7 @@ def stored_events(data: bytes) -> list[TraceEvent]:
 
 
 def in_run_above(path: str | None, event: TraceEvent) -> TraceEvent:
-    """Returns an event of a nested run as one of the run above, its subtask named by its path."""
+    """Returns an event of a nested run as one of the run above: `t1` in `t3` becomes `t3/t1`."""
     whole = "/".join(filter(None, [path, event.subtask_id]))
     return event.model_copy(update={"subtask_id": whole})
 
@@ -336,7 +337,7 @@ def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, Json]]:
 
 
 async def attempt_story(conversations: ConversationStore, head: str) -> str:
-    """Returns one line for each tool call of the conversation at `head`, and its last words."""
+    """Returns a line for each tool call of the conversation at `head`, and its last words."""
     chains = await conversations.all_chains(head)
     uses: list[ToolUse] = []
     for chain in chains:
@@ -354,7 +355,7 @@ async def attempt_story(conversations: ConversationStore, head: str) -> str:
 
 
 def _last_words(chain: list[Entry]) -> str:
-    """Returns the last text of a conversation's author, or its conclusion; empty without one."""
+    """Returns the last text or conclusion of a conversation's author; empty without one."""
     for entry in reversed(chain):
         for block in reversed(entry.reply.content):
             text = block.get("text") if block.get("type") == "text" else concluded(block)

@@ -1,8 +1,8 @@
-"""JSON schemas of users and of teams: as they are checked, as they are sent, and as they are enforced.
+"""JSON schemas of users and teams: checked, sent to the provider, and enforced.
 
-Schemas and answers are foreign: references may unfold without end and patterns may search without
-end. So all that reads a schema (`schema_rules`) runs in a child process, with a bound on time and
-memory.
+Schemas and answers are foreign: references may expand without end, and patterns may search without
+end. So all code that reads a schema (`schema_rules`) runs in a child process, with limits on time
+and memory.
 """
 
 import json
@@ -33,7 +33,7 @@ _sent: LRUCache[str, str] = LRUCache(_FORMS)
 
 
 async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -> None:
-    """SupervisionError `InvalidRequest` for a schema that is too large, none at all, or refers outside itself."""
+    """Raises SupervisionError `InvalidRequest` for a schema that is invalid or too large."""
     try:
         if (total := size(json.dumps(schema, ensure_ascii=False))) > limits.ANSWER_SCHEMA_BYTES:
             complaint: str | None = f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed"
@@ -52,8 +52,8 @@ async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -
 async def as_sent(schema: Json, run_id: str) -> Json | None:
     """Returns the schema with its references resolved.
 
-    None if the provider's client would lose some of its structure. Raises BoundExceeded, which for
-    a checked schema says that the machine is busy.
+    None if the provider's client would lose some of its structure. Raises BoundExceeded; for a
+    checked schema that means that the machine is busy.
     """
     written = json.dumps(schema)
     if written not in _sent:
@@ -63,17 +63,20 @@ async def as_sent(schema: Json, run_id: str) -> Json | None:
 
 
 async def sendable(schema: Json, run_id: str) -> Json:
-    """Returns the schema as the provider's client takes it: references resolved, and one that it can't take as text."""
+    """Returns the schema in a form that the provider's client accepts.
+
+    References are resolved. If the client does not support the schema, it becomes a text field that
+    is described by the schema.
+    """
     words = f"{JSON_AS_TEXT}{json.dumps(schema, ensure_ascii=False)}"
     return await as_sent(schema, run_id) or {"type": "string", "description": words}
 
 
 async def value_of(schema: Json, answered: Any, run_id: str, *, repeated: bool = False) -> Any:
-    """Returns the value that a reply gave; models write JSON as a text, asked for or not.
+    """Returns the value in a reply; JSON that a model wrote as text is parsed.
 
-    So they do with single numbers: "363" is 363 where no text is allowed. If it is `repeated`,
-    asked for once more, a text that is none of the choices of a field, or null, is the empty
-    choice, if it has one: none of the others was meant.
+    That includes single numbers: "363" becomes 363 where no text is allowed. In a `repeated` reply
+    a text that is none of a field's choices, or null, becomes the empty choice if there is one.
     """
     sent = await as_sent(schema, run_id)
     if isinstance(answered, str) and (sent is None or sent.get("type") in ("object", "array")):
@@ -86,9 +89,9 @@ async def value_of(schema: Json, answered: Any, run_id: str, *, repeated: bool =
 
 
 def _as_allowed(part: Any, value: Any, repeated: bool) -> Any:
-    """Returns a text as the number or the empty choice that a field allows in its place.
+    """Returns a text as the number or the empty choice that its field allows, if it does.
 
-    Any other value as it is.
+    Any other value is returned as it is.
     """
     if not isinstance(part, dict):
         return value
@@ -103,7 +106,7 @@ def _as_allowed(part: Any, value: Any, repeated: bool) -> Any:
 
 
 async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_json") -> list[str]:
-    """Returns the faults of the field `name` by `schema`, each a sentence for its author."""
+    """Returns the faults of the field `name` by `schema`, each as a sentence for its author."""
     try:
         total = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError):
@@ -118,7 +121,7 @@ async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_js
 
 
 async def row_problems(schema: Json, rows: list[Any], name: str, run_id: str) -> tuple[dict[int, str], str]:
-    """Returns the faults of rows of the answer's list `name` by their places, and other faults."""
+    """Returns the faults of rows of the list `name` by index, and a fault of the other rows."""
     try:
         misfits, whole = await _checkers.call(run_id, _TIME, "row_problems", schema, rows, name)
     except BoundExceeded as error:

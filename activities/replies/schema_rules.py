@@ -1,7 +1,7 @@
-"""The rules of the user's JSON schema for answers, as `answer_schema` applies them, in a child process.
+"""The rules of the user's JSON schema for answers, for `answer_schema`, in a child process.
 
-The provider's client takes a part of JSON Schema. A schema within that part is sent as it is;
-another one asks for JSON text instead. Either way the whole schema is enforced here.
+The provider's client supports a part of JSON Schema. A schema within that part is sent as it is;
+for another one the model writes JSON as text. Either way the complete schema is enforced here.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,9 +31,9 @@ _SHOWN = 5  # complaints about one answer
 
 
 def complaint(schema: Json) -> str | None:
-    """Returns the reason why a schema is rejected.
+    """Returns the reason why a schema is rejected; None if it is accepted.
 
-    It is invalid, has references outside itself, or is infinitely recursive.
+    It may be invalid, refer outside itself, or be infinitely recursive.
     """
     try:
         Draft202012Validator.check_schema(schema)
@@ -57,7 +57,7 @@ def complaint(schema: Json) -> str | None:
 
 
 def problems(schema: Json, value: Any, name: str = "answer_json") -> list[str]:
-    """Returns the faults of the field `name` by `schema`, each a sentence for its author."""
+    """Returns the faults of the field `name` by `schema`, each as a sentence for its author."""
     try:
         errors = list(islice(_validator(schema).iter_errors(value), _SHOWN))
     except RecursionError:
@@ -66,7 +66,7 @@ def problems(schema: Json, value: Any, name: str = "answer_json") -> list[str]:
 
 
 def row_problems(schema: Json, rows: list[Any], name: str) -> tuple[list[tuple[int, str]], str]:
-    """Returns the places of rows of the list `name` that do not fit, each with why, and why the others do not.
+    """Returns the faults of rows of the list `name` with their indexes, and a fault of the others.
 
     Without a `name` the value itself is the list.
     """
@@ -88,8 +88,8 @@ def _sentence(error: ValidationError, name: str) -> str:
 def as_sent(schema: Json) -> Json | None:
     """Returns the schema with its references resolved.
 
-    None if the provider's client would lose some of its structure. Limits stay: the client moves
-    them into descriptions.
+    None if the provider's client would lose some of its structure. Limits such as `minimum` stay:
+    the client moves them into descriptions.
     """
     try:
         return _inlined(schema, _targets(schema), (), count())
@@ -98,9 +98,10 @@ def as_sent(schema: Json) -> Json | None:
 
 
 def _inlined(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
-    """`inside` are the references being resolved: one that comes again has no end.
+    """Returns a part of a schema with its references resolved.
 
-    Raises ValueError for the rest.
+    `inside` are the references being resolved: one that occurs again is infinite. Raises ValueError
+    for unsupported parts.
     """
     if not isinstance(part, dict) or next(parts) >= _PARTS:
         raise ValueError
@@ -142,7 +143,7 @@ def _typed(own: Json, rules: set[str], inner: Callable[[Any], Json]) -> Json:
 
 
 def _references(schema: Resource[Any]) -> Iterator[str]:
-    """Yields all references of a schema; property names and data may look like one and are none."""
+    """Yields all references in a schema; names and data that look like references are skipped."""
     if isinstance(schema.contents, dict):
         yield from (str(schema.contents[key]) for key in _REFERENCES if key in schema.contents)
     for part in schema.subresources():
@@ -150,9 +151,9 @@ def _references(schema: Resource[Any]) -> Iterator[str]:
 
 
 def _targets(schema: Json) -> Target:
-    """Returns a function that finds the target of a reference.
+    """Returns a function that resolves references.
 
-    Anchors are looked for once, not again for each reference.
+    Anchors are looked up once, not again for each reference.
     """
     whole = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema))
     resolver = whole.crawl().resolver()

@@ -1,4 +1,4 @@
-"""The beginning of a run that builds on earlier ones: their data, the words for its planner."""
+"""The start of a run that builds on earlier ones: their data, and the words for its planner."""
 
 from activities.contracts.run_contracts import RunRef, SetupInput
 from activities.files.manifest import Manifest
@@ -11,9 +11,9 @@ from temporal_supervisor.supervision.reuse.earlier import EarlierWork
 
 
 async def find_beginnings(runs: EarlierRuns | None, setup: SetupInput) -> list[BegunRun]:
-    """Returns the beginnings of the runs that a run builds on; a nested run builds on none.
+    """Returns the beginnings of the runs that a run builds on; none for a nested run.
 
-    Raises SupervisionError `InvalidRequest` for one that it may not name.
+    Raises SupervisionError `InvalidRequest` for a run that the request may not name.
     """
     request = setup.request
     if setup.brief is not None or not request.reuse_from:
@@ -30,7 +30,7 @@ def begun_run(
     team_ref: str,
     attachments: list[ArtifactRef],
 ) -> BegunRun:
-    """Returns the record of a starting run, which later runs read to build on it."""
+    """Returns the record of a starting run, for later runs that build on it."""
     return BegunRun(
         run_id=run.run_id,
         first_run_id=run.first_run_id,
@@ -51,9 +51,10 @@ async def with_earlier_data(
     earlier: list[BegunRun],
     own: tuple[list[ArtifactRef], str],
 ) -> tuple[list[ArtifactRef], str]:
-    """Returns the attached texts and files of a run with those of the first run that it builds on.
+    """Returns the texts and files of a run, with those of the first run that it builds on.
 
-    Its own come first: a text of the same name, and files of any name, replace the others.
+    The run's own come first: an earlier text of the same name is left out, and so are all earlier
+    files if it has files.
     """
     attachments, files_ref = own
     if not earlier:
@@ -67,11 +68,10 @@ async def with_earlier_data(
 async def _copy_data(
     store: ArtifactStore, run_id: str, earlier: BegunRun, *, with_files: bool
 ) -> tuple[list[ArtifactRef], str]:
-    """Copies the attached texts of an earlier run into a run, and its files, if wanted.
+    """Copies the attached texts of an earlier run into a run, and with `with_files` its files.
 
-    Returns the texts, and the manifest of the files.
-
-    Raises SupervisionError `InvalidRequest` if they are no longer stored.
+    Returns the texts, and the manifest of the files. Raises SupervisionError `InvalidRequest` if
+    they are no longer stored.
     """
     try:
         texts = []
@@ -98,9 +98,9 @@ async def store_planner_words(
     earlier: list[BegunRun],
     run_id: str,
 ) -> tuple[str, Labels]:
-    """Returns the place of the words on earlier runs that a planner sees, and their labels.
+    """Stores the planner's words on earlier runs. Returns their reference, and their labels.
 
-    A caller's plan that names none of their findings needs nothing of it.
+    The reference is empty for a caller's plan that names none of their findings.
     """
     subtasks = request.plan.subtasks if request.plan else []
     depends_on = [other for subtask in subtasks for other in subtask.depends_on]

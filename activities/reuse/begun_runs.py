@@ -1,6 +1,6 @@
-"""Traces of a run in the store for later runs that build on it: its beginning, and its latest plan.
+"""Records of a run for later runs that build on it: its beginning, and its latest plan.
 
-An ended run has its result there, too. Temporal may have forgotten it by then.
+An ended run also has its result in the store. Temporal may have forgotten the run by then.
 """
 
 from temporalio import activity
@@ -18,10 +18,10 @@ from temporal_supervisor.supervision.contract.finding import ArtifactRef
 
 
 class BegunRun(Model):
-    """A run as it began: its `owner` as the request claims, what its subtasks share.
+    """A run at its beginning: the `owner` that its request claims, and shared facts.
 
-    Of runs that had the same id each is known by its `first_run_id`.
-    `data_from_others`: what it was given as data is untrusted.
+    Runs with the same id are distinguished by their `first_run_id`. With `data_from_others` the
+    data given to the run is untrusted.
     """
 
     run_id: str
@@ -44,14 +44,14 @@ class BegunRun(Model):
 
 
 class LatestPlan(Model):
-    """The place of the latest plan of a run, and of the team with the roles that it added."""
+    """The references of a run's latest plan, and of its team with the roles that the plan added."""
 
     plan_ref: str
     team_ref: str = ""
 
 
 async def keep_begun(store: ArtifactStore, begun: BegunRun) -> None:
-    """Stores the beginning of a run; after a reset to its first step once more."""
+    """Stores the beginning of a run, again after a reset to its first step."""
     data = begun.model_dump_json().encode("utf-8", "replace")
     await store.put(named_key("begun", begun.run_id, begun.first_run_id), data)
 
@@ -63,7 +63,7 @@ async def own_beginning(store: ArtifactStore, run: RunRef) -> BegunRun | None:
 
 
 async def find_begun(store: ArtifactStore, run_id: str) -> BegunRun | None:
-    """Returns the beginning of the last run of an id; None if the store has none (any more).
+    """Returns the beginning of the last run with an id; None if it is not in the store.
 
     Also None if runs of several owners had the id: their ends cannot be told apart, and one owner
     would get the findings of another.
@@ -77,9 +77,9 @@ async def find_begun(store: ArtifactStore, run_id: str) -> BegunRun | None:
 
 
 async def keep_plan(store: ArtifactStore, run: RunRef, latest: LatestPlan) -> None:
-    """Stores the place of the latest plan of a run, within an activity.
+    """Stores the references of a root's latest plan, within an activity.
 
-    That of a nested run is its own matter.
+    A nested run's plan is not stored.
     """
     if activity.info().workflow_id != run.run_id:
         return
@@ -88,6 +88,6 @@ async def keep_plan(store: ArtifactStore, run: RunRef, latest: LatestPlan) -> No
 
 
 async def find_plan(store: ArtifactStore, begun: BegunRun) -> LatestPlan | None:
-    """Returns the place of the latest plan of a run; None if it has none."""
+    """Returns the references of a run's latest plan; None if it has none."""
     found = await store.find(named_key("latest", begun.run_id, begun.first_run_id))
     return None if found is None else LatestPlan.model_validate_json(found)

@@ -1,4 +1,4 @@
-"""Earlier runs as later ones read them: their findings with the recipes of these."""
+"""Earlier runs, as later ones read them: their findings with recipes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ WORKS = TypeAdapter(list[EarlierWork])
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """A run, ended or not: its plan, its team as it was frozen, its subtasks as they stand."""
+    """A run, ended or not: its plan, its frozen team, and its subtasks so far."""
 
     begun: BegunRun
     plan: Plan
@@ -61,7 +61,7 @@ class EarlierRun:
 
     @property
     def digests(self) -> dict[str, str]:
-        """The hashes of the texts of its findings by subtask."""
+        """The hashes of its findings' texts, by subtask."""
         found = {report.id: report.finding for report in self.reports}
         return {
             subtask_id: digest_of(finding.text_ref) or finding.text_ref
@@ -70,7 +70,7 @@ class EarlierRun:
         }
 
     def offers(self) -> list[EarlierOffer]:
-        """Returns its findings with their recipes; the files that each rests on are still open."""
+        """Returns its findings with their recipes; the files behind each are still unknown."""
         begun, digests = self.begun, self.digests
         named = {subtask.id for subtask in self.plan.subtasks if subtask.taken_from}
         taken = {subtask_id: digests[subtask_id] for subtask_id in sorted(named & digests.keys())}
@@ -85,7 +85,7 @@ class EarlierRun:
 
 
 def parts_of(begun: BegunRun, team: StoredTeam, files: dict[str, str]) -> RunParts:
-    """Returns the parts of a run that its subtasks share."""
+    """Returns the parts of a run that all its subtasks share."""
     return RunParts(
         roles=team.role_states(),
         generalist=team.team.generalist,
@@ -109,7 +109,7 @@ async def files_of(store: ArtifactStore, files_ref: str) -> dict[str, str]:
 class EarlierRuns:
     """Earlier runs in a store.
 
-    `client` asks those that have not ended, or could not store their end.
+    `client` queries runs that have not ended, or could not store their end.
     """
 
     def __init__(self, store: ArtifactStore, client: Client) -> None:
@@ -117,9 +117,10 @@ class EarlierRuns:
         self._client = client
 
     async def require(self, run_ids: Sequence[str], own_id: str, owner: str) -> list[BegunRun]:
-        """Returns the beginnings of these runs. Raises `InvalidRequest` for one not to be named.
+        """Returns the beginnings of some runs.
 
-        It says the same of a run that is not there and of one of another owner.
+        Raises `InvalidRequest` for one that may not be named. A missing run and another owner's run
+        get the same message.
         """
         found = []
         for run_id in run_ids:
@@ -134,7 +135,7 @@ class EarlierRuns:
     async def load(self, run_id: str, owner: str | None = None) -> EarlierRun | None:
         """Returns a run; None if it is no longer in the store, or has no plan yet.
 
-        Also None if there is an `owner` and the run is another one's by now: ids can be used again.
+        Also None if it now belongs to another `owner`: ids can be reused.
         """
         try:
             begun = await find_begun(self._store, run_id)
@@ -152,7 +153,7 @@ class EarlierRuns:
         return EarlierRun(begun, plan, team, ended or await self._query_result(run_id), files)
 
     async def _ended(self, begun: BegunRun) -> RunResult | None:
-        """Returns the result of a run; None if it left none. A run may have had its id before."""
+        """Returns the result of a run; None if this run of its id left none."""
         ended = await self._store.latest_ended(begun.run_id)
         if ended is None:
             return None
@@ -162,7 +163,7 @@ class EarlierRuns:
         return RunResult.model_validate_json(await self._store.get(published.result_ref))
 
     async def _query_result(self, run_id: str) -> RunResult:
-        """Returns the result so far of a run that has stored no end, with all of its subtasks."""
+        """Returns the current result of a run that has stored no end, with all of its subtasks."""
         handle = self._client.get_workflow_handle(run_id)
         reports, cursor = list[SubtaskReport](), 0
         try:
@@ -182,7 +183,7 @@ class EarlierRuns:
         run: EarlierRun,
         offers: Sequence[EarlierOffer],
     ) -> list[EarlierOffer]:
-        """Returns the offers of a run with the files that each rests on, where that is known.
+        """Returns the offers of a run with the files behind each, where they are known.
 
         A team within a team may have read all of them.
         """
@@ -208,7 +209,7 @@ class EarlierRuns:
     async def _has_teams_as_begun(self, run: EarlierRun) -> bool:
         """True if no team within a run's team was edited while the run was open.
 
-        Each is read when its own part of the run begins.
+        Each of them is read when its own part of the run begins.
         """
         async for meta in self._store.objects(run_prefix(run.begun.run_id)):
             if not is_named("team", meta["path"]):
@@ -220,7 +221,7 @@ class EarlierRuns:
         return True
 
     async def work(self, run: EarlierRun, place: str) -> EarlierWork:
-        """Returns a run as a planner sees it."""
+        """Returns a run in the form that a planner sees."""
         goal = await read_text(self._store, run.begun.goal_ref) if run.begun.goal_ref else ""
         whole = {subtask.id: subtask.description for subtask in run.plan.subtasks}
         findings = [
@@ -242,7 +243,7 @@ class EarlierRuns:
         )
 
     async def copy_finding(self, run_id: str, finding: Finding) -> Finding:
-        """Returns a finding with all that it leads to, copied into a run.
+        """Copies a finding into a run, with everything that it refers to. Returns the copy.
 
         Raises ArtifactMissing if a part is gone.
         """
@@ -261,7 +262,7 @@ class EarlierRuns:
         return finding.model_copy(update=changes)
 
     async def _copy_record(self, run_id: str, record: FindingRecord) -> str:
-        """Returns the reference of a copy of a record, whose own references lead into the run."""
+        """Copies a record and everything that it refers to into a run. Returns its reference."""
         places = {item.output_ref for item in record.evidence}
         places |= {claim.ref for claim in record.checked}
         copies = {ref: await self._store.copy_output(run_id, ref) for ref in sorted(places - {""})}

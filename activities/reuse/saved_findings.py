@@ -1,4 +1,4 @@
-"""The activity that looks up findings of earlier runs for the plan of a run that names them."""
+"""The activity that looks up earlier findings for the plan of a run that names their runs."""
 
 import asyncio
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _Page = TypeAdapter(list[SavedFinding])
 
 
 class SavedInput(Model):
-    """A plan that may take findings; further pages of the reply are read by their `page_ref`."""
+    """A plan that may take findings; `page_ref` asks for a further page of the reply."""
 
     run: RunRef
     plan_ref: str
@@ -45,9 +45,9 @@ class SavedInput(Model):
 
 
 class SavedReply(Model):
-    """The findings that a plan takes, copied into its run; `more_refs` lead to further pages.
+    """The findings that a plan takes, copied into its run; `more_refs` are further pages.
 
-    `missing` are the subtasks whose finding is named and is not there, each with the reason.
+    `missing` gives the reason for each subtask whose named finding is not there.
     """
 
     saved: list[SavedFinding] = []
@@ -58,16 +58,16 @@ class SavedReply(Model):
 
 @dataclass(frozen=True)
 class SavedFindings:
-    """Looking up findings of earlier runs, with the store of this process."""
+    """Activities that look up findings of earlier runs in the store of this process."""
 
     store: ArtifactStore
     earlier: EarlierRuns
 
     @activity.defn
     async def find_saved(self, call: SavedInput) -> SavedReply:
-        """Returns the findings that a plan takes from the runs that its grant names.
+        """Returns the findings that a plan takes from the runs in its grant.
 
-        Only these are looked at, whatever the input says; the same plan gets the same findings each
+        No other run is read, whatever the input names; the same plan gets the same findings each
         time.
         """
         run_id = call.run.run_id
@@ -97,9 +97,9 @@ class SavedFindings:
 
     @activity.defn
     async def given_findings(self, given: GivenInput) -> SavedReply:
-        """Returns the findings that an eval left in the run of a synthesis alone.
+        """Returns the findings that an eval left in a run which only writes an answer.
 
-        They have no evidence: an answer is compared with their words alone.
+        They have no evidence: an answer is compared with their texts.
         """
         run_id = given.run.run_id
         left = await self.store.get(named_key("given", run_id, GIVEN))
@@ -145,7 +145,7 @@ class SavedFindings:
         offers: dict[str, EarlierOffer],
         named: set[str],
     ) -> list[SavedFinding]:
-        """Returns the findings that could be copied; one of which a part is gone is done again."""
+        """Returns the findings that could be copied; an incomplete one is left out and redone."""
         copying = asyncio.Semaphore(limits.STORE_READS)
 
         async def copy_offer(subtask_id: str, offer: EarlierOffer) -> SavedFinding | None:
@@ -183,7 +183,7 @@ class SavedFindings:
 def _wanted_offers(
     plan: Plan, parts: RunParts, earlier: list[EarlierRun]
 ) -> tuple[dict[str, str], set[str], list[list[EarlierOffer]]]:
-    """Returns a plan's recipes, its subtasks with a finding by name, each run's offers to it."""
+    """Returns a plan's recipes, its subtasks with a named finding, and each run's useful offers."""
     offers = [run.offers() for run in earlier]
     every = [offer for own in offers for offer in own]
     there = dict[str, EarlierOffer]()
@@ -202,7 +202,7 @@ def _wanted_offers(
 
 
 def _missing(plan: Plan, there: set[str]) -> dict[str, str]:
-    """Returns the subtasks that are nothing but a finding of an earlier run, and have none."""
+    """Returns the reasons for subtasks that can only take an earlier finding, and have none."""
     found = {}
     for subtask in plan.subtasks:
         is_alone = subtask.for_each is None and not subtask.item

@@ -1,4 +1,4 @@
-"""Notices: a line of JSON about a run to the operator's command or URL, and no contents of the run."""
+"""Notices: one line of JSON about a run for the operator's command or URL, without its contents."""
 
 import asyncio
 import contextlib
@@ -24,14 +24,14 @@ _OWN_PREFIX = "NOTIFY_"  # of variables that are meant for the command
 
 
 class NotSent(Exception):
-    """A try at a notice that did not arrive."""
+    """A notice that did not arrive."""
 
 
 class NoticeActivities:
-    """Sending notices, by the setting of this process."""
+    """The activity that sends notices, as this process is configured."""
 
     def __init__(self, words: list[str]) -> None:
-        """`words` are a command's, or a URL. Raises ValueError if there is no such program."""
+        """`words` is a command or a URL. Raises ValueError if the program does not exist."""
         self._words = words
         self._is_url = bool(words) and "://" in words[0]
         if words and not self._is_url and shutil.which(words[0]) is None:
@@ -55,7 +55,7 @@ class NoticeActivities:
 
 
 def line_of(notice: Notice, key: str) -> bytes:
-    """Returns the body of a notice; `key` is the same in all tries."""
+    """Returns the body of a notice; `key` is the same in all attempts."""
     run_id, command = notice.run.run_id, ["show" if notice.id else "status"]
     if notice.kind == "ended":
         command, what = ["result"], f"has ended: {notice.error or notice.status}"
@@ -72,7 +72,7 @@ def line_of(notice: Notice, key: str) -> bytes:
 
 
 async def _run_command(command: list[str], line: bytes) -> None:
-    """Runs the command with the line as its input, in an environment without the Worker's secrets."""
+    """Runs the command with the line as its input, without the Worker's secrets in its environment."""
     environ = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_OWN_PREFIX)}
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -94,7 +94,7 @@ async def _run_command(command: list[str], line: bytes) -> None:
 
 class _Unredirected(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Follows none: secrets are not carried to where they point."""
+        """Follows no redirect, so that secrets reach only the configured URL."""
 
 
 UNREDIRECTED = urllib.request.build_opener(_Unredirected)

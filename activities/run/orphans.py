@@ -1,4 +1,4 @@
-"""Ending the children that a supervisor had started before it was reset, and that its new execution does not know."""
+"""Termination of children that a supervisor started before a reset and no longer knows."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
@@ -15,20 +15,20 @@ _REASON = "its supervisor was reset to before it was started"
 
 
 class OrphansInput(Model):
-    """The run whose supervisor, the workflow of the activity, was reset."""
+    """The run whose supervisor was reset: the workflow of the activity."""
 
     run: RunRef
 
 
 class Orphans:
-    """The activity that a supervisor begins with after a reset."""
+    """The activity with which a supervisor begins after a reset."""
 
     @activity.defn
     async def end_orphans(self, reset: OrphansInput) -> int:
-        """Terminates the workflows that executions before a reset left, and returns their number.
+        """Terminates the workflows that executions before a reset left. Returns their number.
 
-        Children that the new execution has started under the same ids stay: each is named by its
-        first execution.
+        Children that the new execution has started under the same ids stay: each is identified by
+        its first execution.
         """
         info, client, ended = activity.info(), activity.client(), 0
         events = await _history(client, info.workflow_id or "", info.workflow_run_id or "")
@@ -41,7 +41,7 @@ class Orphans:
 
 
 async def _history(client: Client, workflow_id: str, run_id: str) -> Sequence[HistoryEvent]:
-    """Returns the events of an execution; none of one that the server has forgotten."""
+    """Returns the events of an execution; none if the server has forgotten it."""
     events = client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history_events()
     try:
         return [event async for event in _relevant_events(events)]
@@ -52,7 +52,7 @@ async def _history(client: Client, workflow_id: str, run_id: str) -> Sequence[Hi
 
 
 async def _relevant_events(events: AsyncIterator[HistoryEvent]) -> AsyncIterator[HistoryEvent]:
-    """Yields the events that say something of resets and children."""
+    """Yields the events about resets and children."""
     async for event in events:
         if event.HasField("workflow_task_failed_event_attributes") or event.HasField(
             "child_workflow_execution_started_event_attributes"
@@ -61,7 +61,7 @@ async def _relevant_events(events: AsyncIterator[HistoryEvent]) -> AsyncIterator
 
 
 def _resets(events: Sequence[HistoryEvent]) -> Iterator[tuple[str, int]]:
-    """Yields each reset in a history: the execution that it left, and the event up to which both are the same."""
+    """Yields each reset in a history: the run id it left, and the last event that both share."""
     for event in events:
         failed = event.workflow_task_failed_event_attributes
         if failed.base_run_id:
@@ -77,9 +77,9 @@ def _children_since(events: Sequence[HistoryEvent], fork: int) -> Iterator[Workf
 
 
 async def _terminate(client: Client, child: WorkflowExecution) -> bool:
-    """Terminates a child, with all below it.
+    """Terminates a child with its descendants.
 
-    Returns False if it has ended, or another one has its id now.
+    Returns False if it has ended, or if another workflow has its id now.
     """
     handle = client.get_workflow_handle(child.workflow_id, first_execution_run_id=child.run_id)
     try:

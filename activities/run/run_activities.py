@@ -1,4 +1,4 @@
-"""Activities of a supervisor that call no model: the begin and end of a run, and its look-ups."""
+"""Activities of a supervisor that call no model: the start and the end of a run, and look-ups."""
 
 import hashlib
 import json
@@ -40,7 +40,12 @@ from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import already_done, finding_block, tag
 from activities.replies import answer_schema
-from activities.reuse.beginnings import begun_run, find_beginnings, store_planner_words, with_earlier_data
+from activities.reuse.beginnings import (
+    begun_run,
+    find_beginnings,
+    store_planner_words,
+    with_earlier_data,
+)
 from activities.reuse.begun_runs import BegunRun, keep_begun
 from activities.reuse.earlier_runs import EarlierRuns
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
@@ -81,8 +86,8 @@ GRANT_LIFETIME = timedelta(days=90)
 class DefaultModels:
     """The models of supervisors and of worker agents where nothing names others.
 
-    `chosen` if the operator named them. Where nobody did, the only model of an endpoint takes their
-    place.
+    `chosen` is True if the operator named them. Otherwise the only model of an endpoint replaces
+    them.
     """
 
     supervisor: list[str]
@@ -97,7 +102,7 @@ class DefaultModels:
 
 @dataclass(frozen=True)
 class RunActivities:
-    """Activities of runs, with the store, the teams, the facts and the default models of this process.
+    """Activities of runs, with the store, teams, facts and default models of this process.
 
     `usual_team` is for requests that name no team. Without `earlier` no run builds on another one.
     """
@@ -113,10 +118,11 @@ class RunActivities:
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
-        """Fixes everything outside the request that the run depends on. Returns references to it.
+        """Fixes everything that the run depends on in addition to its request.
 
-        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a
-        dollar budget with a model of unknown price, and for what is above the operator's ceilings.
+        Returns references to it. Raises SupervisionError `UnknownTeam` or `InvalidRequest` for a
+        bad team or request, for a dollar budget with a model of unknown price, and for values above
+        the operator's ceilings.
         """
         request, facts = setup.request, self.facts
         # Only a root may begin with an empty store: for a nested run the guard has asked for the
@@ -219,7 +225,7 @@ class RunActivities:
         known: EndpointFacts,
         models: Sequence[str],
     ) -> list[str]:
-        """Returns the warnings about a run's models; the run above has warned of its own."""
+        """Returns the warnings about a run's models, except those that the run above has given."""
         known_above = parent.models if parent else []
         new_models = [model for model in models if model not in known_above]
         unpriced = [model for model in new_models if not self._has_price(model)]
@@ -228,7 +234,10 @@ class RunActivities:
         return warnings + _budget_warnings(request, unpriced)
 
     async def _grant_above(self, setup: SetupInput) -> RunGrant | None:
-        """Returns the grant of the run above; None for a root."""
+        """Returns the grant of the run above; None for a root.
+
+        Raises SupervisionError `NotGranted`.
+        """
         if setup.brief is None:
             return None
         grant = await find_grant(self.store, setup.run.run_id, setup.run.grant_ref)
@@ -237,24 +246,28 @@ class RunActivities:
         return grant
 
     async def _known_endpoint(self) -> EndpointFacts:
-        """Returns the facts about the endpoint, waiting for its answers.
-
-        This process has only just begun to ask.
-        """
+        """Returns the facts about the endpoint, waiting if this process still asks for them."""
         async with waiting():
             return await self.asked.facts()
 
-    def _fixed_endpoint(self, known: EndpointFacts, models: list[str], parent: RunGrant | None) -> EndpointFacts:
-        """Returns the run's facts about its endpoint: how each of its models is called from now on.
+    def _fixed_endpoint(
+        self,
+        known: EndpointFacts,
+        models: list[str],
+        parent: RunGrant | None,
+    ) -> EndpointFacts:
+        """Returns the facts about the endpoint, with the traits by which each model is called.
 
-        A nested run calls those of the run above in the way in which that one does.
+        They hold for the whole run. A nested run calls the models of the run above in the same way.
         """
         kept = parent.endpoint.models if parent else {}
-        settled = {model: kept.get(model) or self.endpoint.traits_for_run(model, known) for model in models}
-        return known.model_copy(update={"models": settled})
+        fixed = {}
+        for model in models:
+            fixed[model] = kept.get(model) or self.endpoint.traits_for_run(model, known)
+        return known.model_copy(update={"models": fixed})
 
     def _reviews_itself(self, known: EndpointFacts, supervisor: str, models: list[str]) -> bool:
-        """True if a small model makes all findings: a review of them by itself is noise."""
+        """True if a small model makes all findings: its review of them would be noise."""
         if set(models) != {supervisor}:
             return False
         return self.endpoint.window(supervisor, known.traits(supervisor)).is_small
@@ -262,8 +275,8 @@ class RunActivities:
     def _left_out(self, known: EndpointFacts, supervisor: list[str]) -> dict[str, list[OptionalStep]]:
         """Returns the steps that are left out, by model.
 
-        For models that the settings name, they decide. Of other small models `refine` and `replan`
-        are left out: they brought no finding that the first descriptions and plans had not.
+        The settings decide for models that they name. Other small models leave out `refine` and
+        `replan`, which led to no finding that the first descriptions and plans had not.
         """
         off = dict(self.facts.model_off)
         for model in supervisor:
@@ -276,11 +289,11 @@ class RunActivities:
         return self.endpoint.price(model, ModelUsage()) is not None
 
     def _finding_tokens(self, known: EndpointFacts, model: str) -> int:
-        """Returns the tokens that one prompt of a model has for findings."""
+        """Returns the tokens for findings in one prompt of a model."""
         return self.endpoint.window(model, known.traits(model)).prompt_tokens
 
     async def _goal(self, setup: SetupInput, room: int) -> str:
-        """Returns the goal: for a nested supervisor its subtask, with the findings it builds on."""
+        """Returns the goal; for a nested supervisor its subtask, with the findings to build on."""
         brief = setup.brief
         if brief is None:
             return setup.request.goal
@@ -300,11 +313,16 @@ class RunActivities:
             parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
-    async def _copy_attachments(self, run: RunRef, request: RunRequest) -> tuple[list[ArtifactRef], str]:
-        """Returns the attached texts, and a reference to the manifest of the attached data.
+    async def _copy_attachments(
+        self,
+        run: RunRef,
+        request: RunRequest,
+    ) -> tuple[list[ArtifactRef], str]:
+        """Copies the attachments into the run, so that uploads may be pruned.
 
-        A table that is a text is both. Everything is copied into the run, so that uploads may be
-        pruned.
+        Returns the attached texts, and the manifest of the attached data; a table in a text file is
+        both. Raises SupervisionError `InvalidRequest` for an attachment that is missing or can't be
+        read.
         """
         texts: list[ArtifactRef] = []
         manifests: list[Manifest] = []
@@ -340,14 +358,14 @@ class RunActivities:
             raise invalid_request(f"the attachments hold {refused}") from None
 
     async def _copy_attachment(self, run_id: str, attachment: Attachment) -> str:
-        """Returns the reference to a run's own copy of an attachment."""
+        """Copies an attachment into the run. Returns its reference."""
         if attachment.text is not None:
             return await self.store.put_output(run_id, attachment.text)
         return await self.store.copy_upload(run_id, attachment.ref or "")
 
     @activity.defn
     async def child_consumed(self, child: ChildRef) -> Consumed:
-        """Returns the usage of a child, with its own children, in all of its executions."""
+        """Returns the usage of a child and its descendants, over all of its executions."""
         run = child.run
         own = calls_of(run.run_id, run.first_run_id, child.workflow_id)
         consumed = Consumed()
@@ -369,7 +387,7 @@ class RunActivities:
         """Returns the seconds that the oldest activity in a queue has waited.
 
         0 if none waits or the server fails. The server caches its answer for a while
-        (`matching.TaskQueueInfoByBuildIdTTL`, 5 s): it may be that old.
+        (`matching.TaskQueueInfoByBuildIdTTL`, 5 s), so it may be that old.
         """
         client = activity.client()
         request = DescribeTaskQueueRequest(
@@ -392,9 +410,9 @@ class RunActivities:
 
     @activity.defn
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
-        """Stores the result with its whole texts, and the trace; or a page of the result.
+        """Stores the result with its complete texts, and the trace; or one page of the result.
 
-        Returns their references.
+        Returns the references.
         """
         run, workflow_id = publication.run, activity.info().workflow_id or ""
         put = partial(self.store.put_output, run.run_id)
@@ -426,7 +444,7 @@ class RunActivities:
         return refs
 
     async def _with_answer(self, publication: PublishInput) -> RunResult:
-        """Returns the result with its whole answer, which is stored, and its whole JSON."""
+        """Returns the result with its complete answer, which is stored, and its complete JSON."""
         result = publication.result
         if result.answer_ref:
             answer = await read_text(self.store, result.answer_ref)
@@ -446,7 +464,7 @@ class RunActivities:
         refs: Published,
         ended_at: datetime,
     ) -> None:
-        """Stores the end of a run under its id: Temporal forgets the run long before the store."""
+        """Stores the end of a run under its id, which outlives Temporal's record of the run."""
         run, facts = publication.run, publication.facts
         end = refs.model_copy(update={"facts": facts, "first_run_id": run.first_run_id})
         key = named_key("ended", run.run_id, activity.info().workflow_run_id or "")
@@ -457,7 +475,7 @@ class RunActivities:
             await keep_run_spend(self.store, spent)
 
     async def _keep_sample(self, team: str, run_id: str, sample: RunSample) -> None:
-        """Stores the usage of a run for estimates of later plans; a run can do without it."""
+        """Stores the usage of a run for estimates of later plans; a failure is only logged."""
         # Known to each attempt alike: so they store one sample, not several.
         ended_at = activity.info().scheduled_time
         try:
@@ -477,7 +495,7 @@ class RunActivities:
 
     @activity.defn
     async def keep_words(self, said: WordsInput) -> list[Finding]:
-        """Stores texts of people, and returns each as a finding."""
+        """Stores people's texts, and returns each as a finding."""
         return [await self._store_words(said.run.run_id, words) for words in said.words]
 
     async def _store_words(self, run_id: str, words: PersonWords) -> Finding:
@@ -491,9 +509,9 @@ class RunActivities:
         )
 
     async def _whole_result(self, result: RunResult, pages: list[str], plan: Plan) -> RunResult:
-        """Returns the result with its subtasks of all pages, and the artifacts of their findings.
+        """Returns the result with the subtasks of all pages, and the artifacts of their findings.
 
-        Their descriptions are whole, as planned.
+        The descriptions are complete, as planned.
         """
         stored = [RunResult.model_validate_json(await self.store.get(page)) for page in pages]
         planned = {subtask.id: subtask.whole for subtask in plan.subtasks}
@@ -513,7 +531,7 @@ def _has_data_from_others(
     parent: RunGrant | None,
     earlier: Sequence[BegunRun],
 ) -> bool:
-    """True if data of the run is untrusted: by its request, the run above, or an earlier run."""
+    """True if the run has untrusted data, by its request, the run above, or an earlier run."""
     if request.data_from_others:
         return True
     if parent is not None and parent.data_from_others:
@@ -529,7 +547,7 @@ async def _check_output_schemas(team: Team, run_id: str) -> None:
 
 
 def _called_models(supervisor: Sequence[str], card: TeamCard) -> list[str]:
-    """Returns the models that a run calls, each once."""
+    """Returns the models that a run calls, without duplicates."""
     models = [*supervisor]
     for role in card.roles:
         # A role that is a team calls no model itself.
@@ -539,7 +557,7 @@ def _called_models(supervisor: Sequence[str], card: TeamCard) -> list[str]:
 
 
 def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
-    """Returns the problems of the endpoint, and facts about it that are not known."""
+    """Returns the warnings about an endpoint that does not answer or does not list a model."""
     if not models:
         return []
     patience = limits.ENDPOINT_PATIENCE.total_seconds()
@@ -554,9 +572,9 @@ def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
 
 
 def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
-    """Returns the warning about a default dollar budget that cannot be counted.
+    """Returns a warning if the default dollar budget cannot be enforced.
 
-    Refuses an explicit one.
+    Raises SupervisionError `InvalidRequest` for an explicit one.
     """
     if request.budget.usd is None or not unpriced:
         return []

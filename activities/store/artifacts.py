@@ -1,9 +1,9 @@
 """The artifact store: content lives here, history only names it by key.
 
 One local directory, or a bucket of an S3-compatible service, Google Cloud Storage or Azure, by URL.
-Objects are written whole or not at all and are on the device of the store before a write returns,
-so a killed process loses nothing; a local directory is not flushed to disk at each write, so a
-power cut may.
+An object is written whole or not at all, and has reached the store's device before a write returns,
+so a killed process loses nothing. A local directory is not flushed to disk at each write, so a
+power cut may lose some.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 class ArtifactError(SupervisionError):
-    """A failure of the artifact store; each class has its kind."""
+    """A failure of the artifact store; each subclass has its kind."""
 
     of_kind = ErrorKind.UNEXPECTED
 
@@ -61,25 +61,25 @@ class ArtifactError(SupervisionError):
 
 
 class ArtifactUnavailable(ArtifactError):
-    """The store can't be used now, or is not the one that a run uses. A Worker may try again."""
+    """The store can't be used now, or is not the store of the run. A Worker may try again."""
 
     of_kind = ErrorKind.ARTIFACT_UNAVAILABLE
 
 
 class ArtifactMissing(ArtifactError):
-    """The store works and has no object of that key."""
+    """The store works, but has no object with that key."""
 
     of_kind = ErrorKind.ARTIFACT_MISSING
 
 
 class ArtifactChanged(ArtifactError):
-    """Content that is not what its key says: another program has written to the store."""
+    """Content that does not match its key: another program has written to the store."""
 
     of_kind = ErrorKind.ARTIFACT_CHANGED
 
 
 class Seal(Protocol):
-    """The encryption of objects, each for its own key in the store."""
+    """The encryption of objects; each object is bound to its place in the store."""
 
     def seal(self, data: bytes, place: str) -> bytes:
         """Returns the data encrypted."""
@@ -87,20 +87,20 @@ class Seal(Protocol):
     def open(self, sealed: bytes, place: str) -> bytes:
         """Returns the decrypted content.
 
-        Raises LookupError without its key, ValueError if it was changed.
+        Raises LookupError if the encryption key is missing, ValueError if the content was changed.
         """
 
 
 class ArtifactStore:
-    """Objects by key, see `supervision.base.store_keys`; made by `open_store`.
+    """Objects by key, see `supervision.base.store_keys`; created by `open_store`.
 
-    `url` holds no secret. `root` is the directory of a local store. With a `seal` content is
-    encrypted, but for the store's id; names of content are hashes of it as it was before. Every
-    method raises ArtifactUnavailable for any failure of the backend.
+    `url` contains no secret. `root` is the directory of a local store. With a `seal` content is
+    encrypted, except the store's id; keys contain hashes of the plain content. Every method raises
+    ArtifactUnavailable for any failure of the backend.
 
     A store that is not mounted, or another one in its place, looks like an empty one. So after
-    `require` the work of a run believes "not there" only once it has seen the id of the run's store
-    again, and writes nowhere else.
+    `require` a missing object counts as missing only once the store has shown the id of the run's
+    store again, and nothing is written to another store.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class ArtifactStore:
         self._parsed: LRUCache[object, tuple[Any, int]] = LRUCache(_PARSED_BYTES, getsizeof=itemgetter(1))
 
     async def identity(self) -> str | None:
-        """Returns the random id that the store has now; None if it has none: nothing but `begin` makes one."""
+        """Returns the random id of the store; None if it has none. Only `begin` creates one."""
         if self._root is None:
             data = await self._lookup(store_keys.STORE_ID)
             return None if data is None else data.decode()
@@ -133,10 +133,10 @@ class ArtifactStore:
                 return None
 
     async def begin(self, *, again: bool = False) -> str:
-        """Returns the id of the store for a run that begins, which makes it in an empty store, and requires it.
+        """Returns the id of the store for a run that begins, and requires it from then on.
 
-        Raises ArtifactUnavailable if this process has seen another id here, and for a run that
-        begins `again` if there is none: then the store was lost or swapped meanwhile.
+        An empty store gets an id. Raises ArtifactUnavailable if this process has seen another id
+        here, or if a run begins `again` and there is none: then the store was lost or swapped.
         """
         found = await self.identity()
         if found is None and self._known_id is None and not again:
@@ -158,10 +158,10 @@ class ArtifactStore:
         await self._check_identity()
 
     async def _check_identity(self, *, now: bool = False) -> None:
-        """Raises ArtifactUnavailable unless the store has the id that the run at work knows.
+        """Raises ArtifactUnavailable unless the store has the id that the current run requires.
 
-        The id of a local store is read each time (0.1 ms), of a remote one after STORE_ID_AGE, or
-        `now`.
+        The id of a local store is read each time (0.1 ms), the id of a remote one after
+        STORE_ID_AGE, or `now`.
         """
         wanted = self._wanted_id.get()
         if wanted is None:
@@ -179,33 +179,36 @@ class ArtifactStore:
 
     @property
     def _is_recent(self) -> bool:
-        """True if the known id was seen a moment ago."""
+        """True if the known id was seen within STORE_ID_AGE."""
         return self._seen_at is not None and time.monotonic() - self._seen_at < limits.STORE_ID_AGE.total_seconds()
 
     async def put(self, key: str, data: bytes) -> None:
-        """Writes an object, over an older one if there is one.
+        """Writes an object, replacing an older one.
 
-        Raises SupervisionError, ValueError for a bad key.
+        Raises SupervisionError, and ValueError for an invalid key.
         """
         await self._check_identity()
         await self._write(key, data, "overwrite")
 
     async def create(self, key: str, data: bytes) -> bool:
-        """Writes an object unless the key is taken.
+        """Writes an object unless the key exists. Returns True if it was written.
 
-        Returns True if it was written; raises as `put` does.
+        Raises SupervisionError, and ValueError for an invalid key.
         """
         await self._check_identity()
         return await self._write(key, data, "create")
 
     async def get(self, key: str) -> bytes:
-        """Returns the object's content. Raises ArtifactMissing if there is none."""
+        """Returns the content of an object. Raises ArtifactMissing if there is none."""
         if (data := await self.find(key)) is None:
             raise self._missing(key)
         return data
 
     async def find(self, key: str) -> bytes | None:
-        """Returns the object's content, None if there is none."""
+        """Returns the content of an object; None if there is none.
+
+        Raises ArtifactChanged if the content does not match its key.
+        """
         if not store_keys.is_key(key):  # references come from people, too
             return None
         data = await self._lookup(key)
@@ -233,9 +236,9 @@ class ArtifactStore:
         return None
 
     async def find_parsed(self, key: str, parse: Callable[[bytes], T]) -> T | None:
-        """Returns the parsed form of an object that is written once, if there is one.
+        """Returns the parsed content of an object that never changes; None if there is none.
 
-        Do not change it.
+        It is shared with other callers, so do not change it.
         """
         if (kept := self._parsed.get((parse, key))) is not None:
             value: T = kept[0]
@@ -244,7 +247,7 @@ class ArtifactStore:
         return None if data is None else self.cache_parsed(key, data, parse)
 
     async def read(self, key: str, parse: Callable[[bytes], T]) -> T:
-        """Returns the content of an object. Raises ArtifactMissing if there is none."""
+        """Returns the parsed content of an object. Raises ArtifactMissing if there is none."""
         if (value := await self.find_parsed(key, parse)) is None:
             raise self._missing(key)
         return value
@@ -252,7 +255,7 @@ class ArtifactStore:
     async def read_all(
         self, keys: Iterable[str], parse: Callable[[bytes], T], problems: list[str] | None = None
     ) -> dict[str, T]:
-        """Reads objects concurrently.
+        """Reads and parses objects concurrently. Returns them by key.
 
         Missing or damaged ones are added to `problems` if it is given, else raised.
         """
@@ -271,7 +274,7 @@ class ArtifactStore:
         return dict(chain.from_iterable(await asyncio.gather(*map(read_one, wanted))))
 
     def cache_parsed(self, key: str, data: bytes, parse: Callable[[bytes], T]) -> T:
-        """Returns the parsed form of an object, kept in this process. Raises ArtifactChanged."""
+        """Parses an object and caches the result in this process. Raises ArtifactChanged."""
         try:
             value = parse(data)
         except (ValueError, KeyError, TypeError):
@@ -282,32 +285,32 @@ class ArtifactStore:
         return value
 
     async def latest_ended(self, run_id: str) -> bytes | None:
-        """Returns the record of a run's latest execution that has ended; None if none has."""
+        """Returns the record of the last execution of a run that has ended; None if none has."""
         objects = self.objects(store_keys.run_prefix(run_id))
         ended = [meta async for meta in objects if store_keys.is_named("ended", meta["path"])]
         return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"]) if ended else None
 
     async def put_output(self, run_id: str, content: bytes | str) -> str:
-        """Stores content under its hash.
+        """Stores content of a run under its hash. Returns the key.
 
-        Returns the key; content that is there is not written again.
+        Existing content is not written again.
         """
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         return await self.put_hashed(partial(store_keys.output_key, run_id), data)
 
     async def put_upload(self, data: bytes) -> str:
-        """Stores content that belongs to no run yet, again if it is there: its age counts from now.
+        """Stores content that belongs to no run yet. Returns its key.
 
-        Returns its key.
+        Existing content is written again, so that its age counts from now.
         """
         key = store_keys.upload_key(hashlib.sha256(data).hexdigest())
         await self.put(key, data)
         return key
 
     async def copy_upload(self, run_id: str, upload: str) -> str:
-        """Copies an upload into a run.
+        """Copies an upload into a run. Returns its key there.
 
-        Returns its key there. Raises ArtifactMissing if there is no such upload.
+        Raises ArtifactMissing if there is no such upload.
         """
         key = store_keys.output_key(run_id, store_keys.digest_of(upload) or "")
         if not store_keys.is_upload(upload):
@@ -315,9 +318,9 @@ class ArtifactStore:
         return await self._copy(upload, key)
 
     async def copy_output(self, run_id: str, ref: str) -> str:
-        """Copies content of another run into a run.
+        """Copies content of another run into a run. Returns its key there.
 
-        Returns its key there. Raises ArtifactMissing if it is gone.
+        Raises ArtifactMissing if it is gone.
         """
         digest = store_keys.digest_of(ref)
         if digest is None:
@@ -335,10 +338,7 @@ class ArtifactStore:
         return key
 
     async def put_hashed(self, key_for: Callable[[str], str], data: bytes) -> str:
-        """Stores content under the key of its hash.
-
-        Returns the key, which no other content can have.
-        """
+        """Stores content under the key that `key_for` makes of its hash. Returns the key."""
         key = key_for(hashlib.sha256(data).hexdigest())
         await self.create(key, data)
         return key
@@ -346,27 +346,27 @@ class ArtifactStore:
     async def list_keys(self, prefix: str = "") -> list[str]:
         """Returns all keys below `prefix`, sorted.
 
-        It is whole segments that end in "/", as `run_prefix` gives.
+        The prefix consists of whole segments and ends in "/", as `run_prefix` returns it.
         """
         return sorted([meta["path"] async for meta in self.objects(prefix)])
 
     async def folders(self) -> list[str]:
-        """Returns the names of the folders at the top.
+        """Returns the names of the top-level folders.
 
-        Those of a whole store are the ids of namespaces, encoded.
+        In a whole store these are the encoded ids of namespaces.
         """
         with self._reported("list its folders"):
             return list((await obstore.list_with_delimiter_async(self._backend))["common_prefixes"])
 
     async def delete(self, key: str) -> None:
-        """Deletes an object, if there is one of that key."""
+        """Deletes an object, if it exists."""
         with self._reported(f"delete '{key}'"), contextlib.suppress(FileNotFoundError):
             await self._execute("delete", key)
 
     async def delete_run(self, run_prefix: str) -> int:
-        """Deletes all objects below a `store_keys.run_prefix`.
+        """Deletes all objects below a `store_keys.run_prefix`. Returns their number.
 
-        Returns how many; ValueError for what is no run's.
+        Raises ValueError for another prefix.
         """
         if not store_keys.run_of(run_prefix) or run_prefix.count("/") > 1:
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
@@ -391,7 +391,7 @@ class ArtifactStore:
         return False
 
     async def _execute(self, name: str, key: str, *arguments: Any, **options: Any) -> Any:
-        """Returns the result of an operation of the backend on an object."""
+        """Returns the result of a backend operation on an object."""
         if not store_keys.is_key(key):
             raise ValueError(f"'{key}' is not a key of the artifact store")
         if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
@@ -425,7 +425,7 @@ class ArtifactStore:
 
     @contextlib.contextmanager
     def _reported(self, doing: str) -> Iterator[None]:
-        """Reports failures of the backend as ArtifactUnavailable."""
+        """Turns failures of the backend into ArtifactUnavailable."""
         try:
             yield
         except (BaseError, OSError) as error:
@@ -434,16 +434,16 @@ class ArtifactStore:
 
 
 def text_of(data: bytes) -> str:
-    """Returns the text that was stored."""
+    """Decodes a stored text."""
     return data.decode("utf-8", "replace")
 
 
 def open_store(url: str | Path, namespace: str = "", seal: Seal | None = None) -> ArtifactStore:
-    """Returns the part of a store that belongs to a namespace, by the id of `runtime.connection`.
+    """Opens the part of a store that belongs to a namespace, or all of it without one.
 
-    All of it without. `url` is a directory, file://, s3://bucket/prefix, gs://bucket/prefix or
-    az://container/prefix. Credentials and endpoints come from the environment (AWS_*, GOOGLE_*,
-    AZURE_*). Raises ValueError if the URL names no store.
+    `namespace` is an id of `runtime.connection`. `url` is a directory, file://, s3://bucket/prefix,
+    gs://bucket/prefix or az://container/prefix. Credentials and endpoints come from the environment
+    (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the URL names no store.
     """
     text, folder = str(url), store_keys.encode(namespace) if namespace else ""
     parts = urlsplit(text)
@@ -489,9 +489,9 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
 
 
 def _reason(error: Exception) -> str:
-    """Returns the backend's message in a line, without secrets.
+    """Returns the backend's message on one line, without secrets.
 
-    Raise the new error `from None`: history has causes.
+    Raise the new error `from None`: causes are recorded in history.
     """
     text = str(error)
     message = re.split(r"\n|[<{]", text, maxsplit=1)[0].strip(" :.")

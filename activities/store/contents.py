@@ -1,4 +1,4 @@
-"""The content of a store, by runs and uploads, for its clean-up."""
+"""The contents of a store, by run and upload, for cleaning up."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +9,7 @@ from temporal_supervisor.supervision.base import store_keys
 
 @dataclass
 class Stored:
-    """The objects of a run, or an upload; `digests` are hashes of content."""
+    """The objects of a run, or an upload; `digests` are the hashes of their contents."""
 
     key: str
     modified: datetime
@@ -19,9 +19,9 @@ class Stored:
 
 
 async def read_contents(store: ArtifactStore) -> tuple[list[Stored], list[Stored]]:
-    """Returns all runs and all uploads in the store, the oldest first, by one listing.
+    """Returns all runs and all uploads in the store, oldest first, from one listing.
 
-    Raises as the store does.
+    Raises ArtifactUnavailable.
     """
     runs: dict[str, Stored] = {}
     uploads: dict[str, Stored] = {}

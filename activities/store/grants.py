@@ -1,4 +1,4 @@
-"""The grants of runs, made once when a run is prepared: their names are hashes of their content."""
+"""The grants of runs, created when a run is prepared and named by the hash of their content."""
 
 from datetime import datetime
 from functools import partial
@@ -12,9 +12,9 @@ from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFact
 class RunGrant(Model):
     """The rights of a supervisor and its worker agents: models to call, roles that are teams.
 
-    A root has depth 1. `endpoint` is what those models take, as it was known when the root began:
-    calls are made by it. With `data_from_others` what the run was given as data is untrusted, also
-    in nested runs. Findings may be taken from the runs in `reuse_from`.
+    A root has depth 1. `endpoint` has the traits of the models, as known when the root began: calls
+    follow them. With `data_from_others` the data given to the run is untrusted, also in nested
+    runs. Findings may be taken from the runs in `reuse_from`.
     """
 
     run_id: str
@@ -28,7 +28,7 @@ class RunGrant(Model):
     reuse_from: list[str] = []
 
     def covers(self, workflow_id: str) -> bool:
-        """True for the supervisor's own workflow and for all below it: ids of children begin with their parent's."""
+        """True for the supervisor's own workflow and its descendants, whose ids begin with its own."""
         return workflow_id == self.workflow_id or workflow_id.startswith(f"{self.workflow_id}/")
 
 
@@ -38,9 +38,9 @@ async def write_grant(store: ArtifactStore, grant: RunGrant) -> str:
 
 
 async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | None:
-    """Returns the grant at `ref`; None if that names none of this run.
+    """Returns the grant at `ref`; None if that is not a grant of this run.
 
-    Raises as the store does, which may lack it.
+    Raises ArtifactError, also if the store lacks it.
     """
     if not is_named("grant", ref, run_id):
         return None
@@ -49,9 +49,9 @@ async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | 
 
 
 async def granted_traits(store: ArtifactStore, run_id: str, ref: str, model: str) -> ModelTraits:
-    """Returns the traits of a model by the run's grant; None if there are none.
+    """Returns the traits of a model by the run's grant, or default traits without a grant.
 
-    Raises as the store does.
+    Raises ArtifactError.
     """
     grant = await find_grant(store, run_id, ref)
     return grant.endpoint.traits(model) if grant else ModelTraits()

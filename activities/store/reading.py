@@ -21,10 +21,10 @@ _LINE_OVERHEAD = 12  # bytes of a line of a checked claim beside its parts
 
 @dataclass(frozen=True)
 class FindingExcerpt:
-    """A finding as prompts show it: its subtask, the role of its author, its text and its record.
+    """A finding for a prompt: its subtask, the role of its author, its text and its record.
 
-    `complete` is False if its author calls it partial or could not finish it. `stale` is True if it
-    uses a finding that was changed after it. A `summarised` one is shown as its author's summary.
+    `complete` is False if its author calls it partial or could not finish it. `stale` is True if a
+    finding that it uses has changed since. If it is `summarised`, the text is its author's summary.
     """
 
     subtask_id: str
@@ -42,12 +42,12 @@ async def read_text(store: ArtifactStore, ref: str) -> str:
 
 
 async def read_plan(store: ArtifactStore, ref: str) -> Plan:
-    """Returns the whole plan at `ref`. It is shared, so do not change it."""
+    """Returns the complete plan at `ref`. It is shared, so do not change it."""
     return await store.read(ref, Plan.model_validate_json)
 
 
 async def read_small(store: ArtifactStore, attachments: list[ArtifactRef]) -> dict[str, str | None]:
-    """Returns the texts of small attachments by name, None for those that a tool has to read."""
+    """Returns the texts of small attachments by name; None for large ones, which a tool reads."""
     texts: dict[str, str | None] = {}
     for attachment in attachments:
         is_small = 0 < attachment.bytes <= limits.SMALL_ATTACHMENT_BYTES
@@ -56,7 +56,7 @@ async def read_small(store: ArtifactStore, attachments: list[ArtifactRef]) -> di
 
 
 async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
-    """Returns the stored texts at `refs`, read side by side. Raises ArtifactError."""
+    """Returns the stored texts at `refs`, read concurrently. Raises ArtifactError."""
     reading = asyncio.Semaphore(limits.STORE_READS)
 
     async def read_one(ref: str) -> str:
@@ -71,16 +71,16 @@ async def read_findings(
     refs: list[DependencyRef],
     tokens: int,
 ) -> list[FindingExcerpt]:
-    """Returns the findings with texts of at most `tokens` together.
+    """Returns the findings, with texts of at most `tokens` in total.
 
-    Those of the least weight are cut to their summaries.
+    The findings of least weight are cut to their summaries.
     """
     whole = _with_short_lists(await _excerpts(store, refs), list_bytes(tokens))
     return _fit_texts(whole, refs, tokens * limits.CHARS_PER_TOKEN)
 
 
 def list_bytes(tokens: int) -> int:
-    """Returns the bytes of one list beside the findings, in a prompt with so much room for both."""
+    """Returns the bytes for one list in a prompt that has room for `tokens`, findings included."""
     room = tokens * limits.CHARS_PER_TOKEN
     return min(limits.PROMPT_LIST_BYTES, int(room * _PROMPT_LIST_SHARE))
 
@@ -91,9 +91,9 @@ async def with_findings(
     write: Callable[[list[FindingExcerpt]], str],
     tokens: int,
 ) -> str:
-    """Returns the prompt that `write` makes of findings.
+    """Returns the prompt that `write` makes from findings.
 
-    Their texts have the part of `tokens` that the rest of the prompt leaves, and at least half.
+    Their texts get the part of `tokens` that the rest of the prompt leaves, and at least half.
     """
     whole = _with_short_lists(await _excerpts(store, refs), list_bytes(tokens))
     room = tokens * limits.CHARS_PER_TOKEN
@@ -119,16 +119,13 @@ async def _excerpts(store: ArtifactStore, refs: list[DependencyRef]) -> list[Fin
 
 
 async def read_records(store: ArtifactStore, refs: list[DependencyRef]) -> dict[str, FindingRecord]:
-    """Returns the records of findings by their references.
-
-    They are shared, so do not change them.
-    """
+    """Returns the records of findings by reference. They are shared, so do not change them."""
     record_refs = [ref.record_ref for ref in refs if ref.record_ref]
     return await store.read_all(record_refs, FindingRecord.model_validate_json)
 
 
 def _with_short_lists(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:
-    """Returns the findings with their first sources and checked claims, of `room` bytes in all."""
+    """Returns the findings with only their first sources and claims, `room` bytes in total."""
     share = room // max(1, len(whole))
     overhead = " " * _LINE_OVERHEAD
     shortened: list[FindingExcerpt] = []
@@ -144,12 +141,12 @@ def _with_short_lists(whole: list[FindingExcerpt], room: int) -> list[FindingExc
 
 
 def first_of(parts: list[str], room: int) -> list[str]:
-    """Returns as many of the parts, from the first on, as fit into `room` bytes."""
+    """Returns the first parts that fit into `room` bytes together."""
     return [part for part, end in zip(parts, accumulate(map(size, parts)), strict=True) if end <= room]
 
 
 def _fit_texts(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float) -> list[FindingExcerpt]:
-    """Returns the findings with texts of at most `room` bytes together."""
+    """Returns the findings with texts of at most `room` bytes in total."""
     sizes = [size(finding.text) for finding in whole]
     summary_sizes = [size(finding.record.summary) for finding in whole]
     short = [summary or own for summary, own in zip(summary_sizes, sizes, strict=True)]

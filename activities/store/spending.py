@@ -31,7 +31,7 @@ _LOOK_AGAIN = timedelta(minutes=10)
 
 
 class RunSpend(Model):
-    """The cost of a run when it ended, on all levels."""
+    """The cost of a run at its end, over all levels."""
 
     run_id: str
     owner: str = ""
@@ -45,7 +45,7 @@ class _Spent(Model):
 
 
 async def keep_sample(store: ArtifactStore, team: str, run_id: str, ended_at: datetime, sample: RunSample) -> None:
-    """Stores the usage of a run as a sample, and deletes the oldest ones."""
+    """Stores the usage of a run as a sample, and deletes the oldest samples."""
     # In the order of time.
     key = stats_prefix(team) + encode(f"{ended_at:%Y%m%dT%H%M%S.%f}-{run_id}")
     await store.put(key, sample.model_dump_json().encode("utf-8", "replace"))
@@ -65,7 +65,7 @@ async def keep_run_spend(store: ArtifactStore, spent: RunSpend) -> None:
 
 
 async def run_spends(store: ArtifactStore, days: int, today: date) -> list[RunSpend]:
-    """Returns the costs of runs that ended in the last days; of a run that was reset, its last end."""
+    """Returns the costs of runs that ended in the last `days`; for a reset run, its last end."""
     found: dict[str, RunSpend] = {}
     for back in reversed(range(days)):
         keys = await store.list_keys(spend_prefix(today - back * _DAY, "runs"))
@@ -74,7 +74,7 @@ async def run_spends(store: ArtifactStore, days: int, today: date) -> list[RunSp
 
 
 async def _read_objects(store: ArtifactStore, keys: Iterable[str], kind: type[M]) -> list[M]:
-    """Returns objects, without those of another version, or just deleted."""
+    """Returns the objects at some keys, except deleted ones and ones of another version."""
     found = []
     for data in await asyncio.gather(*map(store.find, keys)):
         with contextlib.suppress(ValidationError):
@@ -83,9 +83,9 @@ async def _read_objects(store: ArtifactStore, keys: Iterable[str], kind: type[M]
 
 
 class NoCall(NamedTuple):
-    """The reason why no call may begin now, and the time to ask again.
+    """The reason why no call may begin now, and the time until the next try.
 
-    `is_over`: for the rest of the day.
+    `is_over` is True for the rest of the day.
     """
 
     why: str
@@ -94,10 +94,10 @@ class NoCall(NamedTuple):
 
 
 class DailySpend:
-    """The ceiling of dollars per UTC day over all Workers of a store: each has an object a day, and reads others.
+    """The ceiling of dollars per UTC day, over all Workers of a store.
 
-    Calls in flight count by their estimates, so that a burst does not pass the ceiling; one at a
-    time always may.
+    Each Worker writes one object per day, and reads the others. Calls in flight count by their
+    estimates, so that a burst does not pass the ceiling; a single call may always begin.
     """
 
     def __init__(self, store: ArtifactStore, ceiling: float | None) -> None:
@@ -113,9 +113,9 @@ class DailySpend:
 
     @asynccontextmanager
     async def call(self, estimate: float | None) -> AsyncIterator[NoCall | None]:
-        """A call of about so many dollars, which is in flight until the block ends.
+        """A block in which a call of about `estimate` dollars is in flight.
 
-        Yields why it may not begin.
+        Yields the reason why the call may not begin; None if it may.
         """
         if self.ceiling is None:
             yield None
@@ -133,7 +133,7 @@ class DailySpend:
             self._in_flight.remove(estimate or 0.0)
 
     async def add(self, usd: float | None) -> None:
-        """Counts a call that was paid."""
+        """Adds the cost of a call, in dollars."""
         if self.ceiling is None or not usd:
             return
         self._begin_day()
@@ -157,7 +157,7 @@ class DailySpend:
         return None
 
     async def _sum_others(self) -> None:
-        """Returns once it is known what the other Workers have spent until a moment ago: all wait for one look."""
+        """Returns once the recent spending of the other Workers is known; callers share one look."""
         self._begin_day()
         if self._summed_at is not None and time.monotonic() - self._summed_at <= _SUM_AGE:
             return

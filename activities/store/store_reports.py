@@ -1,9 +1,9 @@
-"""Reports of calls that the store is away: a run waits until the server has let them through.
+"""Reports to the root of a run that its store is unavailable.
 
-A call that can't use the store is tried again by Temporal until it can, so that no work is lost.
-Only the root can stop the run's clock and show the wait. It gets a signal from a call that has
-failed for a while, and has `await_store` look at that call in the server's own record, for which no
-store is needed: see docs/decisions/0034.
+Temporal retries a call that can't use the store until it can, so that no work is lost. Only the
+root can stop the run's clock and show the wait. A call that has failed for a while signals the
+root, which has `await_store` watch that call in the server's own record; no store is needed for
+this: see docs/decisions/0034.
 """
 
 from collections.abc import Mapping
@@ -34,9 +34,10 @@ _reporting = set[str]()
 
 
 async def report_away(run: RunRef | None, why: str) -> None:
-    """Tells the root of the run that the activity at work here can't use the store, unless it watches another one.
+    """Tells the root of the run that the current activity can't use the store.
 
-    Only warns if the server does not answer: the next attempt reports again.
+    The signal is left out if the root is watching already. If the server does not answer, this only
+    logs a warning: the next attempt reports again.
     """
     info = activity.info()
     workflow_id = info.workflow_id or ""
@@ -64,14 +65,13 @@ async def report_away(run: RunRef | None, why: str) -> None:
 
 
 class StoreWaits:
-    """The activity with which a root waits until its store is back."""
+    """The activity in which a root waits until its store is available again."""
 
     @activity.defn
     async def await_store(self, watch: StoreWatch) -> None:
         """Returns when the store holds up none of the calls that have reported.
 
-        As long as it holds one up, each look fails, and Temporal has the next one begin a little
-        later.
+        While a call is held up the attempt fails, and Temporal starts the next one a little later.
         """
         client = activity.client()
         for report in watch.reports[: limits.STORE_WATCHED]:
@@ -88,7 +88,7 @@ class StoreWaits:
 async def _is_held_up(client: Client, report: StoreReport) -> bool:
     """True if the activity that has reported still waits for the store.
 
-    One that is gone does not.
+    False for an activity that is gone.
     """
     handle = client.get_workflow_handle(report.workflow_id, run_id=report.execution_id)
     try:
@@ -106,7 +106,7 @@ async def _is_held_up(client: Client, report: StoreReport) -> bool:
 
 
 def _has_failed(pending: PendingActivityInfo) -> bool:
-    """True if the last attempt failed for the store, and the next one is still to come, or has just begun."""
+    """True if the last attempt failed for the store, and the next one has not got far yet."""
     if pending.last_failure.application_failure_info.type not in STORE_AWAY:
         return False
     if pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
@@ -117,6 +117,6 @@ def _has_failed(pending: PendingActivityInfo) -> bool:
 
 
 async def _details(client: Client, pending: PendingActivityInfo) -> Mapping[str, Any]:
-    """Returns the last heartbeat of a call: a paid answer that can't be stored is `held`."""
+    """Returns the last heartbeat of a call; `held` is set for a paid answer that can't be stored."""
     values = await client.data_converter.decode(pending.heartbeat_details.payloads)
     return values[0] if values and isinstance(values[0], dict) else {}

@@ -1,4 +1,4 @@
-"""The tools of a team's `tools.py`. The file is imported in a thread of its own and its tools run there."""
+"""The tools in a team's `tools.py`, which is imported and run in a thread of its own."""
 
 import asyncio
 import contextlib
@@ -35,10 +35,11 @@ T = TypeVar("T")
 
 
 class OwnTools(ToolSource):
-    """The source of an author's tools. A call that blocks their thread delays the team's other calls, not the Worker.
+    """The source of an author's tools, which run in one thread per team.
 
-    The thread is a daemon with an event loop, and lives while a call may still come. If a call that did not end in its
-    time still blocks it, the file is imported again in another one.
+    A call that blocks the thread delays the team's other calls, not the Worker. The thread is a
+    daemon with an event loop, and lives while a call may still come. If a call is still blocking it
+    after its timeout, the file is imported again in another thread.
     """
 
     def __init__(self, file: Path) -> None:
@@ -49,7 +50,10 @@ class OwnTools(ToolSource):
         self._may_block = False  # a call did not end by itself
 
     async def open(self) -> list[Tool[Any]]:
-        """Returns the tools, for this thread. Raises ValueError with every problem of the file."""
+        """Returns the tools, as calls into the thread.
+
+        Raises ValueError with all problems of the file.
+        """
         read: Future[list[Tool[Any]]] = Future()
         runner, name = asyncio.Runner(loop_factory=asyncio.new_event_loop), f"team-{self._file.parent.name}"
         self._loop, self._may_block = runner.get_loop(), False
@@ -65,7 +69,7 @@ class OwnTools(ToolSource):
         return [replace(each, run=partial(self._run_in_thread, each.name), **words) for each in tools]
 
     async def _code(self) -> str:
-        """Returns the hash of the file with the tools."""
+        """Returns the hash of the file."""
         return self._version
 
     async def _run_in_thread(self, name: str, arguments: Any, context: ToolContext) -> Any:
@@ -83,7 +87,7 @@ class OwnTools(ToolSource):
         return output
 
     async def _is_thread_free(self) -> bool:
-        """True if the thread is free, or another call has just replaced it."""
+        """True if the thread responds, or another call has just replaced it."""
         loop = self._loop
         asked = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop)
         await asyncio.wait([asyncio.wrap_future(asked)], timeout=_PATIENCE.total_seconds())
@@ -92,7 +96,7 @@ class OwnTools(ToolSource):
 
 
 async def _outcome(tool: Tool[Any], arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:
-    """Returns output and exception: asyncio would end the thread with a SystemExit."""
+    """Returns a tool's output and exception: a raised SystemExit would end the thread."""
     try:
         try:
             parsed = tool.arguments.model_validate(arguments)
@@ -117,7 +121,7 @@ def _serve(runner: asyncio.Runner, tools: "Future[list[Tool[Any]]]", file: Path)
 
 
 async def _called(function: Callable[..., Any], arguments: Any, context: ToolContext) -> Any:
-    """Returns the output of an author's function. A plain one gets a thread, so that it delays no other call."""
+    """Returns the output of an author's function. A plain one runs in a thread of its own."""
     if inspect.iscoroutinefunction(function):
         return await function(arguments, context)
     done: Future[Any] = Future()
@@ -128,7 +132,7 @@ async def _called(function: Callable[..., Any], arguments: Any, context: ToolCon
 
 
 def _settle(done: "Future[T]", work: Callable[[], T]) -> None:
-    """Does the work for a future; an author's code may raise anything."""
+    """Completes a future with the work's result or exception; an author's code may raise anything."""
     if done.set_running_or_notify_cancel():
         try:
             done.set_result(work())
@@ -137,7 +141,10 @@ def _settle(done: "Future[T]", work: Callable[[], T]) -> None:
 
 
 def own_tools(file: Path) -> list[Tool[Any]]:
-    """Returns the tools of a `tools.py`. Raises ValueError with every problem, or with the line of its exception."""
+    """Imports the tools of a `tools.py`.
+
+    Raises ValueError with every problem, or with the line of an exception.
+    """
     if why := open_to_others(file):
         raise ValueError(f"it is code and is not run: {why}")
     try:

@@ -41,12 +41,12 @@ log = logging.getLogger(__name__)
 
 
 class StoredTeam(Model):
-    """A team as stored: its definition, models of roles that name none, its data, and definitions of MCP tools.
+    """A stored team: its definition, default models, data, and definitions of MCP tools.
 
-    `sources` says of each tool that it names the team whose file has it. `data_from_others`: what
-    reads the run's data returns untrusted text. For later runs to compare: `tools` are the states
-    of the tools that roles have, or may have, `teams` those of teams within it, `state` its own,
-    without roles of a plan.
+    `sources` maps each tool to the team whose file defines it. With `data_from_others` tools that
+    read the run's data return untrusted text. Later runs compare states: `tools` has those of the
+    tools that roles have or may have, `teams` those of teams within it, `state` its own, without
+    roles of a plan.
     """
 
     team: Team
@@ -60,7 +60,7 @@ class StoredTeam(Model):
     state: ToolState | None = None
 
     def role_states(self) -> dict[str, RoleState]:
-        """Returns the states of its roles."""
+        """Returns the states of its roles, by name."""
         models, tools, teams = self.worker_models, self.tools, self.teams
         return {role.name: role_state(role, models, tools, teams) for role in self.team.roles}
 
@@ -68,7 +68,7 @@ class StoredTeam(Model):
 class StoredTeams:
     """Saves and loads the teams of runs.
 
-    Definitions are frozen; tools are the operator's current ones.
+    Definitions are frozen; the code of tools is the operator's current one.
     """
 
     def __init__(self, store: ArtifactStore, files: TeamFiles) -> None:
@@ -103,11 +103,11 @@ class StoredTeams:
         models_of_roles: Mapping[str, list[str]] = MappingProxyType({}),
         supervisor_models: Sequence[str] = (),
     ) -> tuple[str, LoadedTeam]:
-        """Stores the named or inline team for a run with these files.
+        """Stores a named or inline team for a run with some files.
 
-        Returns its reference and the team; TeamError. `runs_tools` says of a model whether its
-        provider runs tools within its replies. `models_of_roles` take the place of those that the
-        team names.
+        Returns its reference and the team. `runs_tools(model)` is True if the model's provider runs
+        tools within replies. `models_of_roles` override the models that the team names. Raises
+        TeamError.
         """
         loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
         loaded = replace(loaded, team=_with_models(loaded.team, models_of_roles))
@@ -135,10 +135,7 @@ class StoredTeams:
         return await self._store_team(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
-        """Stores the team at `ref` with a plan's new roles, which have no `new_role_problems`.
-
-        Returns a reference.
-        """
+        """Adds a plan's checked new roles to the team at `ref`. Returns the new reference."""
         stored = await self._read_stored(ref)
         return await self._store_team(
             run_id, stored.model_copy(update={"team": with_new_roles(stored.team, new_roles)})
@@ -147,7 +144,7 @@ class StoredTeams:
     async def load(self, ref: str) -> LoadedTeam:
         """Returns the team of a run with its tools.
 
-        Raises `TeamUnavailable` if this Worker lacks a part.
+        Raises SupervisionError `TeamUnavailable` if this Worker lacks a part.
         """
         stored = await self._read_stored(ref)
         try:
@@ -174,7 +171,7 @@ class StoredTeams:
 
 
 async def read_team(store: ArtifactStore, ref: str) -> StoredTeam:
-    """Returns the team at `ref` as a run froze it, without its tools: of any run, on any Worker.
+    """Returns the frozen team at `ref`, without its tools: of any run, on any Worker.
 
     It is shared, so do not change it.
     """
@@ -187,7 +184,7 @@ def _parse(data: bytes) -> StoredTeam:
 
 
 def _with_models(team: Team, models: Mapping[str, list[str]]) -> Team:
-    """Returns a team whose roles have these models. Raises TeamError for a role that it has not."""
+    """Returns a team whose roles have these models. Raises TeamError for an unknown role."""
     names = [role.name for role in team.roles]
     for name in models:
         if name not in names:
@@ -202,7 +199,7 @@ def _with_models(team: Team, models: Mapping[str, list[str]]) -> Team:
 
 
 async def catalogue(tools: Sequence[Tool[Any]], files: Files | None = None) -> str:
-    """Returns a line for each table and document that these tools reach and can read now, as many as have room."""
+    """Returns a line for each table and document that the tools can read now, up to a length."""
     # Untrusted names of columns would be instructions to the planner, whose plan all agents follow.
     tools = [tool for tool in tools if tool.returns == "trusted"]
     items: dict[str, str] = {}

@@ -2,8 +2,8 @@
 
 A team is a folder with a `team.toml`; the folder's name is the team's name. A `tools.py` beside it,
 which defines `TOOLS: list[Tool]`, is code and runs in the Worker with its rights: it is refused if
-users other than the operator could have written it. A `team.lock` pins what MCP servers say of
-their tools. See docs/teams-and-tools.md.
+users other than the operator could have written it. A `team.lock` pins the definitions of MCP
+tools. See docs/teams-and-tools.md.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 class TeamError(SupervisionError):
-    """A team that cannot be used: `UnknownTeam` for files, with their `problems`, `InvalidRequest` for inline teams."""
+    """A team that cannot be used: `UnknownTeam` with its `problems`, or `InvalidRequest` if inline."""
 
     def __init__(self, kind: ErrorKind, message: str, problems: Sequence[str] = ()) -> None:
         super().__init__(kind, message)
@@ -57,7 +57,7 @@ class TeamError(SupervisionError):
 
 @dataclass(frozen=True)
 class LoadedTeam:
-    """A team with its tools; `sources` says of each the team whose file has it."""
+    """A team with its tools; `sources` maps each tool to the team whose file defines it."""
 
     team: Team
     toolbox: Toolbox
@@ -65,7 +65,7 @@ class LoadedTeam:
 
 
 class TeamFiles:
-    """The teams in some folders; of two teams of the same name, the first folder's is used."""
+    """The teams in some folders; of two teams with the same name, the first folder's is used."""
 
     def __init__(
         self,
@@ -76,7 +76,10 @@ class TeamFiles:
         *,
         data: bool = True,
     ) -> None:
-        """Takes folders; without `data` files of tools may be missing: see `open_toolbox`."""
+        """Uses some folders; without `data` the files that tools read may be missing.
+
+        See `open_toolbox`.
+        """
         self._folders, self._data, self._memory_mib = folders, data, mcp_memory_mib
         self._secrets = secrets or Secrets()
         self.cache = cache or FileCache()
@@ -92,9 +95,9 @@ class TeamFiles:
         return {name: McpConnection(folder, said, secrets, memory) for name, said in team.mcp_servers.items()}
 
     def definition(self, name: str) -> Team:
-        """Returns the team of that name as its file says, without running any code of it.
+        """Returns the team of that name as its file defines it, without running any of its code.
 
-        TeamError `UnknownTeam`.
+        Raises TeamError `UnknownTeam`.
         """
         folder = self.folder(name)
         name = folder.name
@@ -113,7 +116,7 @@ class TeamFiles:
         return team
 
     async def load(self, name: str) -> LoadedTeam:
-        """Returns the team of that name, read again whenever a file of it changed.
+        """Returns the team of that name with its tools, read again after a change of its files.
 
         Raises TeamError `UnknownTeam`.
         """
@@ -156,10 +159,10 @@ class TeamFiles:
         return LoadedTeam(team, toolbox, dict.fromkeys(toolbox.names(), name))
 
     async def load_inline(self, team: Team) -> LoadedTeam:
-        """Returns a team out of a request, with tools of team files: as `team/tool`, those of `general` as `tool`.
+        """Returns a team from a request, whose roles name tools as `team/tool`.
 
-        Raises TeamError `InvalidRequest`, also for sections `tools` and `mcp_servers`: commands,
-        paths and addresses never come from a request.
+        Tools of `general` are also named `tool`. Raises TeamError `InvalidRequest`, also for
+        sections `tools` and `mcp_servers`: commands, paths and addresses never come from a request.
         """
         if team.tools or team.mcp_servers:
             raise _refusal("team: an inline team has no tools or mcp_servers, its roles name tools such as team/tool")
@@ -203,9 +206,9 @@ class TeamFiles:
             )
 
     async def toolbox(self, sources: dict[str, str], pinned: dict[str, Pinned]) -> Toolbox:
-        """Returns the tools of these teams, by name, with those definitions.
+        """Returns the tools of some teams, by name, with pinned definitions.
 
-        Raises TeamError for one that is gone.
+        Raises TeamError for a tool that is gone.
         """
         teams = {name: (await self.load(name)).toolbox for name in dict.fromkeys(sources.values())}
         if lacking := [f"{team}/{name}" for name, team in sources.items() if teams[team].get(name) is None]:
@@ -230,7 +233,7 @@ class TeamFiles:
         )
 
     def _require_teams(self, team: Team) -> None:
-        """Raises TeamError for a role that is a team which no folder holds."""
+        """Raises TeamError for a role that is a team which no folder has."""
         for role in team.roles:
             if role.team is not None:
                 try:
@@ -240,7 +243,7 @@ class TeamFiles:
 
 
 def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
-    """Returns the card of a team. A role's models are its own, else the default ones."""
+    """Returns the card of a team. A role without models gets the default ones."""
     roles = []
     for role in loaded.team.roles:
         models = role.model or default_models
@@ -254,7 +257,7 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
 def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
     """Returns the roles in all team files as `team/role`.
 
-    Broken files, which `starter.py teams` names, have none.
+    Broken files, which `starter.py teams` reports, are left out.
     """
     files, roles = TeamFiles(list(folders)), dict[str, Role]()
     for name in files.names():

@@ -1,4 +1,4 @@
-"""States of tools, roles and teams: what a run's recipes say of them."""
+"""States of tools, roles and teams, for the recipes of a run."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from temporal_supervisor.supervision.reuse.recipes import (
 
 
 async def tool_state(tool: Tool[Any]) -> ToolState:
-    """Returns the state of a tool as it is now; without readable data it counts as a live one."""
+    """Returns the current state of a tool; one whose data can't be read counts as live."""
     try:
         version = await tool.version() if tool.version else ""
     except (ValueError, OSError):
@@ -65,7 +65,7 @@ def role_state(
     tools: dict[str, ToolState],
     teams: dict[str, ToolState],
 ) -> RoleState:
-    """Returns the state of a role; tools and teams that are not known count as live ones."""
+    """Returns the state of a role; unknown tools and teams count as live."""
     return RoleState(
         prompt=role.system_prompt.strip(),
         grounding=role.grounding,
@@ -82,7 +82,7 @@ def role_state(
 
 @dataclass(frozen=True)
 class ServedTeams:
-    """Teams as a run has them: with its models, and with data of others if its own are such."""
+    """Teams as a run uses them: with its models, and untrusted data if its own data is."""
 
     load: Callable[[str], Awaitable[LoadedTeam]]
     worker_models: list[str]
@@ -91,13 +91,13 @@ class ServedTeams:
     data_from_others: bool
 
     def served(self, loaded: LoadedTeam) -> LoadedTeam:
-        """Returns a team as the run has it."""
+        """Returns a team as the run uses it."""
         toolbox = loaded.toolbox.with_data_of_others() if self.data_from_others else loaded.toolbox
         team = loaded.team.as_served(self.worker_models, self.runs_tools)
         return replace(loaded, team=team, toolbox=toolbox)
 
     async def state(self, name: str) -> ToolState:
-        """Returns the state of a team by its name; one that can't be read counts as a live one."""
+        """Returns the state of a team by name; one that can't be read counts as live."""
         try:
             loaded = await self.load(name)
         except TeamError:
@@ -107,7 +107,7 @@ class ServedTeams:
     async def state_of(self, loaded: LoadedTeam) -> ToolState:
         """Returns the state of a team with its roles, their tools, and all teams within it.
 
-        It has the form of one tool's.
+        It has the form of a tool's state.
         """
         states, left = {loaded.team.name: await self._own_state(loaded)}, _teams_in(loaded)
         while left:
@@ -126,7 +126,7 @@ class ServedTeams:
         return ToolState(sha256=sha256_of(own), stays=stays, reads="all")
 
     async def _own_state(self, loaded: LoadedTeam) -> ToolState:
-        """Returns the state of a team alone, without the teams within it."""
+        """Returns the state of a team without the teams within it."""
         team = loaded.team
         named = loaded.toolbox.tools_named(team.named_tools)
         tools = {tool.name: await tool_state(tool) for tool in named}
@@ -142,5 +142,5 @@ class ServedTeams:
 
 
 def _teams_in(loaded: LoadedTeam) -> list[str]:
-    """Returns the names of the teams that roles of a team are."""
+    """Returns the names of the roles' teams."""
     return [role.team for role in loaded.team.roles if role.team]

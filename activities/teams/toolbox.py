@@ -1,6 +1,6 @@
 """The tools of a team.
 
-The one place that runs them handles rights, arguments, failures and limits.
+Only this module runs them: it checks rights and arguments, and handles failures and limits.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 class ToolRun(ToolOutput):
     """The outcome of a tool call: `text` is cleaned and capped.
 
-    Its beginning goes to the model, errors too.
+    The model sees its beginning, also of an error.
     """
 
     is_error: bool = False
@@ -62,7 +62,7 @@ class Toolbox:
     """Tools by name. The toolbox, not the model, decides which of them a role may use."""
 
     def __init__(self, tools: Iterable[Tool[Any]], sources: Sequence[ToolSource] = ()) -> None:
-        """Raises ValueError if a name is taken or not possible."""
+        """Raises ValueError if a name is invalid or taken."""
         self._sources = sources
         self._tools: dict[str, Tool[Any]] = {}
         for tool in tools:
@@ -77,7 +77,7 @@ class Toolbox:
             self._tools[tool.name] = tool
 
     async def problems(self) -> list[str]:
-        """Returns the files of the team that cannot be read, each with the reason."""
+        """Returns the files of the team that cannot be read, with the reasons."""
         return [problem for source in self._sources for problem in await source.problems()]
 
     async def data(self) -> list[str]:
@@ -92,11 +92,11 @@ class Toolbox:
         return sorted(self._tools)
 
     def tools_named(self, names: Iterable[str]) -> list[Tool[Any]]:
-        """Returns the tools of those names that there are, each once."""
+        """Returns the known tools among some names, without duplicates."""
         return [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
 
     def get(self, name: str) -> Tool[Any] | None:
-        """Returns the tool of that name, None if there is none."""
+        """Returns the tool of that name; None if there is none."""
         return self._tools.get(name)
 
     def queries_tables(self, role: Role) -> bool:
@@ -109,20 +109,20 @@ class Toolbox:
         return [tool.name for tool in tools if tool.arguments is QueryData]
 
     def with_data_of_others(self) -> "Toolbox":
-        """Returns the tools for a run whose data others wrote: what reads these returns untrusted text."""
+        """Returns the tools for a run with others' data: tools that read it return untrusted text."""
         read = [replace(tool, returns="untrusted") if tool.reads_data else tool for tool in self._tools.values()]
         return Toolbox(read, self._sources)
 
     def labels_of_data(self) -> Labels:
-        """Returns the labels of what a brief shows of the data that the tools read: attachments and items."""
+        """Returns the labels of the data that a brief shows: attachments and items."""
         tools = [tool for tool in self._tools.values() if tool.reads_attachments or tool.catalogue]
         labels = [policy.labels_of(tool, "data", "the brief") for tool in tools]
         return reduce(or_, labels, Labels(private=True))
 
     def definitions(self, names: list[str], *, attachments: bool = True) -> list[dict[str, Any]]:
-        """Returns name, description and input_schema of these tools for the model.
+        """Returns name, description and input_schema of some tools, for the model.
 
-        Unknown names are left out. Without `attachments` so is the tool that only reads these.
+        Unknown names are left out, and without `attachments` the tool that only reads attachments.
         """
         return [
             tool.provided or {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
@@ -131,12 +131,12 @@ class Toolbox:
         ]
 
     def withheld(self, role: Role, brief: Labels, read: Labels) -> list[str]:
-        """Returns the role's tools of the provider that a conversation with these labels may not have."""
+        """Returns the role's provider tools that a conversation with these labels may not use."""
         tools = [tool for tool in self.tools_named(role.tools) if tool.provided]
         return [tool.name for tool in tools if not policy.is_offered(tool, brief, read, tool.provided)]
 
     def labels_of(self, role: Role, calls: Iterable[dict[str, Any]], place: str = "") -> Labels:
-        """Returns the labels of what these calls of a role showed."""
+        """Returns the labels of the outputs of a role's calls."""
         used = [
             (call, tool)
             for call in calls
@@ -147,7 +147,7 @@ class Toolbox:
         return reduce(or_, shown, Labels())
 
     def combination_problems(self, roles: Iterable[Role | NewRole]) -> list[str]:
-        """Returns the problems of roles whose tools no role may have together."""
+        """Returns the problems of roles with tools that no role may have together."""
         problems = []
         for role in roles:
             why = policy.joined({tool.name: tool for tool in self.tools_named(role.tools)})
@@ -156,7 +156,7 @@ class Toolbox:
         return problems
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
-        """Runs one call for `role`; a failure is an error result.
+        """Runs one call for `role`; a failure becomes an error result.
 
         Raises ArtifactUnavailable and NotStarted.
         """
@@ -253,10 +253,10 @@ def _error(text: str) -> ToolRun:
 
 
 class Kind(NamedTuple):
-    """A kind of tool that `uses` of a team file may name.
+    """A kind of tool that `uses` in a team file may name.
 
-    `files` is the option for the files that the tools read. Kinds without a `source` are single
-    tools that read no files.
+    `files` is the option for the files that the tools read. A kind without a `source` is a single
+    tool that reads no files.
     """
 
     source: Callable[[Any, dict[str, str], Any], ToolSource] | None = None
@@ -281,7 +281,7 @@ def _unread(arguments: Arguments, context: ToolContext) -> None:
 
 
 def _grouped(entries: list[ToolEntry], problems: list[str]) -> dict[tuple[Kind, str], dict[str, ToolEntry]]:
-    """Returns the tools that have one source, by their kind and what they read.
+    """Returns the tools that share a source, by kind and by the files that they read.
 
     Adds a problem for an unknown kind.
     """
@@ -305,12 +305,11 @@ async def open_toolbox(
     *,
     data: bool = True,
 ) -> tuple[Toolbox, list[str]]:
-    """Returns the tools of a team, those of `others` first, and the problems of those that cannot be used.
+    """Returns the tools of a team, those of `others` first, and the problems of unusable ones.
 
-    `others` are sources that name their tools themselves, each with its place in messages. Tools
-    over the same files, or the same database, have one source. An option that several of them give
-    is that of the last one. Without `data` no file is read, and the tools over files are there by
-    their names alone.
+    `others` are sources that name their tools themselves, each with its place for messages. Tools
+    over the same files, or the same database, share a source; if several set an option, the last
+    value counts. Without `data` no file is read, and tools over files are only names.
     """
     opened, tools, problems = list[ToolSource](), list[Tool[Any]](), list[str]()
 

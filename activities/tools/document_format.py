@@ -1,9 +1,9 @@
-"""The tool that hands files over to the user: a Markdown document, or a program under its own name.
+"""The tool that hands files over to the user: a Markdown document, or a program as it is.
 
-No file that it makes asks another host for anything when it is opened. In Markdown, which viewers
-render, links that nothing supports are text. A program is kept as it was written, as no viewer
-follows its links; what a browser, an office program or a notebook would open instead of showing it
-is kept as plain text under a name that says so.
+No file that it makes contacts another host when it is opened. In Markdown, which viewers render,
+unsupported links become text. A program is kept as written, because no viewer follows its links;
+files that a browser, an office program or a notebook would open are kept as plain text, with an
+ending that shows it.
 """
 
 import re
@@ -92,9 +92,9 @@ async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput
 
 
 def _name_and_type(file_name: str, media_type: str, title: str) -> tuple[str, str]:
-    """Returns name and media type of a file.
+    """Returns the name and the media type of a file.
 
-    Each is taken from the other, or from the title, where it is not given.
+    Each is derived from the other, or from the title, where it is missing.
     """
     media_type = media_type.partition(";")[0].strip().casefold()
     given = _NOT_IN_NAMES.sub("-", PurePosixPath(file_name.replace("\\", "/")).name).strip("-.")
@@ -113,7 +113,7 @@ def _name_and_type(file_name: str, media_type: str, title: str) -> tuple[str, st
 
 
 def _program(name: str, media_type: str, body: str) -> ToolOutput:
-    """Returns a file with the content as it was written, without a fence around it."""
+    """Returns a file with its content as written, without a fence around it."""
     fenced = _FENCED.fullmatch(body)
     content = clean(fenced["inside"] if fenced else body).strip("\n") + "\n"
     said = f"stored for the user as {name} ({media_type}, {size(content):,} bytes)"

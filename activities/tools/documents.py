@@ -35,7 +35,7 @@ _READ = (
 
 
 class DocumentOptions(StrictModel):
-    """Options of both kinds: which of the team's files are documents; those of the run always are."""
+    """Options of both kinds: `documents` is a pattern for the team's files; the run's are included."""
 
     documents: str = ""
 
@@ -73,7 +73,7 @@ class ReadDocument(Arguments):
 
 @dataclass(frozen=True)
 class Document:
-    """A document, its id the name of its file; `file` has its text."""
+    """A document; its id is the name of its file, and `file` contains its text."""
 
     id: str
     title: str
@@ -81,7 +81,7 @@ class Document:
 
 
 class Library:
-    """Documents by id, with a full-text index over them, and the files that cannot be read."""
+    """Documents by id, with a full-text index, and the files that cannot be read."""
 
     def __init__(self, cache: FileCache, reports: list[FileReport]) -> None:
         self._cache = cache
@@ -94,14 +94,18 @@ class Library:
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
 
     def find(self, written: str) -> tuple[Document, str] | None:
-        """Returns the document of an id or a source, and the page of a source; None if there is none."""
+        """Returns the document of an id or a source, and the source's page; None if there is none.
+
+        Both `report.pdf` and `[report.pdf p. 3]` find the document `report.pdf`.
+        """
         name, _, page = written.strip().removeprefix("[").removesuffix("]").partition(" p. ")
         return (self.documents[name], page and f"p. {page}") if name in self.documents else None
 
     async def search(self, query: str, run_id: str) -> tuple[list[tuple[str, str]], list[str]]:
-        """Returns source and text of the best passage of each of the best documents; none if no word occurs.
+        """Returns source and text of the best passage of each of the best documents.
 
-        The other list names documents that were not searched. Raises ToolMisuse if none can be.
+        The second list names documents that were not searched. Raises ToolMisuse if none can be
+        searched.
         """
         words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
         if not (self.documents and words):
@@ -119,7 +123,7 @@ class Library:
         return source, f"[{source}] {self.documents[name].title}: {passage}"
 
     async def text(self, document: Document, place: str, run_id: str) -> str:
-        """Returns the text of a document from a place on, or from its beginning. Raises ToolMisuse."""
+        """Returns the text of a document, from a place on. Raises ToolMisuse."""
         try:
             found = await self._cache.text(document.file, place.strip(), run_id)
         except (BoundExceeded, Failed) as problem:
@@ -138,7 +142,7 @@ class Library:
 
 
 class DocumentTools(ToolSource):
-    """The tools over some documents. `tools` gives the kind of each tool by its name."""
+    """The tools over some documents. `tools` maps the name of each tool to its kind."""
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: DocumentOptions) -> None:
         self._library = FileData(files, partial(Library, files.cache))

@@ -1,4 +1,4 @@
-"""Files that tools read: which ones they are, and what a tool has made of them."""
+"""The files that tools read, and the values that tools make of them."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ class FolderFiles(Files):
         return await self.cache.reports(files, str(self._folder), copy_file)
 
     def _matching_files(self) -> list[tuple[str, Path]]:
-        """Returns the files by their names, with the `data.toml` beside them, which describes them."""
+        """Returns the files with their names, and the `data.toml` next to them."""
         paths = files_inside(self._folder, self._pattern) if self._pattern else []
         if not paths:
             return []
@@ -59,7 +59,7 @@ class FolderFiles(Files):
 
 
 class FileData(Generic[T]):
-    """The value that `make` returns for files of a team and a run, kept for a few sets of files."""
+    """The value that `make` returns for files of a team and a run, cached for a few sets of files."""
 
     def __init__(self, files: Files, make: Callable[[list[FileReport]], T]) -> None:
         self._files = files
@@ -67,7 +67,7 @@ class FileData(Generic[T]):
         self._made: LRUCache[Hashable, T] = LRUCache(_MADE)
 
     async def load(self, run: Files | None = None) -> T:
-        """Returns it for the files as they are now. Raises ValueError if they cannot be used."""
+        """Returns the value for the current files. Raises ValueError if they cannot be used."""
         of_run = await run.reports() if run else []
         taken = {report.name for report in of_run}
         own = await self._files.reports()
@@ -79,13 +79,13 @@ class FileData(Generic[T]):
         return self._made[key]
 
     async def version(self) -> str:
-        """Returns a hash of the team's files and of how they are read."""
+        """Returns a hash of the team's files and of the way in which they are read."""
         states = [_version_of(report) for report in await self._files.reports()]
         return sha256_of(states)
 
 
 def _version_of(report: FileReport) -> list[Any]:
-    """Returns the state of a report, paths below the cache's folder: these are names of content."""
+    """Returns the state of a report, with paths relative to the cache: these name the content."""
     made = ["/".join(Path(file).parts[-_CACHED_PARTS:]) for file in report.made_files]
     return [report.name, made, report.problem, _state_of(report)[-1]]
 
@@ -103,7 +103,7 @@ def _state_of(report: FileReport) -> tuple[Any, ...]:
 def files_inside(folder: Path, pattern: str) -> list[Path]:
     """Returns the files that `pattern` matches in `folder`.
 
-    Raises ValueError for none, and for forbidden ones.
+    Raises ValueError if it matches none, or files that are not allowed.
     """
     if not pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts or "\0" in pattern:
         raise ValueError(f"'{pattern}' must be a pattern inside the team's folder, such as data/*.csv")
@@ -122,7 +122,7 @@ def files_inside(folder: Path, pattern: str) -> list[Path]:
 
 
 def open_to_others(file: Path) -> str | None:
-    """Returns the reason why a team's code is not run; None if it is.
+    """Returns the reason why a team's code is not run; None if it may run.
 
     Users other than the operator could have written it.
     """

@@ -57,11 +57,12 @@ async def _calculate(arguments: Calculate, context: ToolContext) -> ToolOutput:
 
 
 def evaluate(expression: str) -> Number:
-    """Returns the value of `expression`. Raises ToolMisuse with its problem."""
+    """Returns the value of `expression`: `evaluate("2 * (3 + 4)")` is 14. Raises ToolMisuse."""
     evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_NAMES)
     evaluator.nodes = {kind: visit for kind, visit in evaluator.nodes.items() if kind in _NODES}
     try:
-        return _check_number(evaluator.eval(expression, ast.parse(expression.strip(), mode="eval").body))
+        parsed = ast.parse(expression.strip(), mode="eval")
+        return _check_number(evaluator.eval(expression, parsed.body))
     except ZeroDivisionError:
         raise ToolMisuse("The expression divides by zero.") from None
     except OverflowError:

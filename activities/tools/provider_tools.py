@@ -1,4 +1,4 @@
-"""The tools that the provider of the models runs itself, within a model call: its search and its fetch of the web."""
+"""The tools that the provider runs itself within a model call: web search and web fetch."""
 
 import re
 from typing import Annotated, Any
@@ -30,21 +30,24 @@ _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class ProviderOptions(StrictModel):
-    """Options: how often one reply may use the tool, and the domains that it is kept to."""
+    """Options: the uses within one reply, and the domains that the tool may visit."""
 
     max_uses: Annotated[int, Field(ge=1, le=_MOST_USES)] = _USES
     allowed_domains: Annotated[list[_Domain], Field(max_length=_DOMAINS)] = []
 
 
 class ProviderTools(ToolSource):
-    """The source of such a tool, which asks outside, with `allowed_domains` these alone; its results are untrusted."""
+    """The source of such a tool, which goes to the web, or to `allowed_domains` only.
+
+    Its results are untrusted.
+    """
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: ProviderOptions) -> None:
         [(self._name, self._kind)] = tools.items()
         self._options = options
 
     async def open(self) -> list[Tool[Any]]:
-        """Returns the tool. Raises ValueError for a name that is not the provider's."""
+        """Returns the tool. Raises ValueError if its name is not the provider's."""
         name = self._kind.removeprefix("provider_")
         if self._name != name:
             raise ValueError(f'models know this tool by another name: write name = "{name}"')

@@ -1,4 +1,4 @@
-"""Secrets of tools by name: from the environment of this process, or from a folder of private files."""
+"""Secrets of tools by name, from the environment of this process or a folder of private files."""
 
 import os
 from pathlib import Path
@@ -7,13 +7,16 @@ from temporal_supervisor.supervision.base.trust import unshared
 
 
 class Secrets:
-    """The values behind the names in team files. They go to the servers that name them, and nowhere else."""
+    """The values of the secrets that team files name. They go only to the servers that name them."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
     def value(self, name: str) -> str:
-        """Returns the value of that name, a file's first. Raises ValueError if there is none, or not a private one."""
+        """Returns the value of a secret; a file comes before the environment.
+
+        Raises ValueError if there is none, or if other users can read the file.
+        """
         file = self._folder / name if self._folder else None
         if file is None or not file.is_file():
             if value := os.environ.get(name):

@@ -34,11 +34,12 @@ class LoopProgress(Model):
     turns, and the `usage` and `effects` before them. `effects` are the calls with side effects.
     `worked_seconds` excludes waits. `objected` is True once a conclusion was sent back to its
     author, `returned` is that conclusion, and `empty_replies` counts the empty ones that were sent
-    back. `feedback_due` is True until the conversation at `head` contains the review's feedback. Of
-    the last turn's calls, `pending` ones wait for a person, `approved` ones are to be run, and
-    `results` answer the others. If `anew_from` is set, the next turn begins a new conversation,
-    because the one with that head repeated itself. `others` are other queries for the subtask. `note` is the system's message for the next
-    turn. The conversation contains the first `heard` of people's words, and has these `labels`.
+    back. `feedback_due` is True until the conversation at `head` contains the review's feedback.
+    `others` are other queries for the subtask. Of the last turn's calls, `pending` ones wait for a
+    person, `approved` ones are to be run, and `results` answer the others. If `anew_from` is set,
+    the next turn begins a new conversation, because the one with that head repeated itself. `note`
+    is the system's message for the next turn. The conversation contains the first `heard` of
+    people's words, and has these `labels`.
     """
 
     head: str | None = None

@@ -1,4 +1,4 @@
-"""The reading of a column of dates: in the one order that fits all its values."""
+"""The reading of a column of dates, in the one order that fits all its values."""
 
 from activities.files.tables.column_reading import FIRST_ROWS, MOSTLY, ColumnReading, stays_text
 from activities.files.tables.dates import DateReading, date_readings, orders
@@ -8,7 +8,7 @@ _DATE_CHARS = 40
 
 
 def read_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading | None:
-    """Returns the reading of a column of dates; None if it has none."""
+    """Returns the reading of a column of dates; None for other columns."""
     cells = [*profile.numbers, *profile.words]
     dated = [one.times for one in cells if _may_be_date(one.shape)]
     if not profile.filled_count or sum(dated) < MOSTLY * profile.filled_count:
@@ -47,17 +47,18 @@ def _fits(readings: list[DateReading]) -> str:
 
 
 def _as_dates(name: str, reading: DateReading, written: str) -> ColumnReading:
-    """Returns the reading of a column of dates; a note tells of an order that is not plain."""
+    """Returns the reading of a column of dates; an order that is not obvious gets a note."""
     decision, why = "dates", "all values have the shape of a date"
     notes: tuple[str, ...] = ()
     if reading.note:
         decision, why = reading.note, "no other order fits all values"
         notes = (f"{name}: {reading.note}",)
-    return ColumnReading(reading.kind, reading.value_sql, decision, why, written=written, notes=notes)
+    sql = reading.value_sql
+    return ColumnReading(reading.kind, sql, decision, why, written=written, notes=notes)
 
 
 def given_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading:
-    """Returns the reading that fits most values of a column which its owner calls dates."""
+    """Returns the reading that fits most values of a column that its owner describes as dates."""
     readings = date_readings(trimmed_sql(name))
     (fits,) = rows(f"SELECT {_fits(readings)} FROM texts")
     top = max(fits)

@@ -1,4 +1,4 @@
-"""The reading of a column of numbers: under the decimal mark that its values prove, or a given."""
+"""The reading of a column of numbers, with the decimal mark that is proven or given."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -53,7 +53,7 @@ def _proving(profile: Profile, mark: str) -> list[Cells]:
 
 
 def _may_be_lists(commas: list[Cells], profile: Profile) -> bool:
-    """True if few values have a comma, none with more than two digits behind it.
+    """True if few values have a comma, with at most two digits after it.
 
     10,11 may be two numbers.
     """
@@ -67,10 +67,7 @@ def _may_be_lists(commas: list[Cells], profile: Profile) -> bool:
 
 
 def reason_for_text(name: str, profile: Profile) -> ColumnReading | None:
-    """Returns the reading as text of a column whose values are no numbers, or not of one kind.
-
-    Else None.
-    """
+    """Returns the reading as text of a column without numbers of one kind; else None."""
     if not profile.numeric_count:
         return words_reading(profile)
     for cells in profile.words:
@@ -127,7 +124,7 @@ def _is_plain(number: NumberShape) -> bool:
 
 
 def _by_unit(pairs: Iterable[tuple[Cells, str]]) -> dict[str, Cells]:
-    """Returns one of the cells of each unit that is named."""
+    """Returns cells of each unit in the pairs, one per unit."""
     found: dict[str, Cells] = {}
     for cells, unit in pairs:
         if unit:
@@ -144,7 +141,7 @@ def as_number(
     *,
     own: bool = False,
 ) -> ColumnReading:
-    """Returns the reading of a column of numbers under a decimal mark that fits all of them."""
+    """Returns the reading of a column of numbers with a decimal mark that fits all of them."""
     pairs = [*_numbers_under(profile, mark)]
     is_whole = not any(digits.fraction or number.scientific for _, number, digits in pairs)
     has_decimals = any(_has_decimals(cells, number, digits) for cells, number, digits in pairs)
@@ -183,12 +180,12 @@ def as_number(
 
 
 def _has_decimals(cells: Cells, number: NumberShape, digits: Digits) -> bool:
-    """True for a text with a decimal mark; a typed number or one with an exponent has none."""
+    """True for a text with decimals; typed numbers and numbers with an exponent have none."""
     return bool(digits.fraction) and not number.scientific and not cells.is_typed
 
 
 def _numbers_under(profile: Profile, mark: str) -> Iterator[tuple[Cells, NumberShape, Digits]]:
-    """Yields the numbers that can be read with a decimal mark, each with its digits."""
+    """Yields the numbers that are readable with a decimal mark, each with its digits."""
     for cells in profile.numbers:
         number = cells.number
         if number is None:
@@ -199,7 +196,7 @@ def _numbers_under(profile: Profile, mark: str) -> Iterator[tuple[Cells, NumberS
 
 
 def _unit(profile: Profile) -> tuple[str, list[str]]:
-    """Returns the unit that all values have, and notes on units, footnotes and brackets."""
+    """Returns the unit of all values, and notes on units, footnotes and brackets."""
     units: Counter[str] = Counter()
     with_footnotes: list[Cells] = []
     brackets = 0
@@ -239,12 +236,13 @@ def words_reading(profile: Profile) -> ColumnReading:
     one = most_frequent([*profile.words, *profile.numbers])
     why = "its values are words"
     if profile.numeric_count:
-        why = f"{profile.filled_count - profile.numeric_count} of {profile.filled_count} values are no numbers"
+        others = profile.filled_count - profile.numeric_count
+        why = f"{others} of {profile.filled_count} values are no numbers"
     return ColumnReading(why=why, written=one.written)
 
 
 def given_numbers(name: str, profile: Profile, kind: str, mark: str) -> ColumnReading:
-    """Returns the reading of a column that a person calls numbers, or gave the decimal mark of."""
+    """Returns the reading of a column that a person describes as numbers, or by a decimal mark."""
     if not mark:
         own = own_reading(name, Profile(profile.numbers, profile.missing, []))
         mark = own.mark if own and own.mark else "."
@@ -268,7 +266,7 @@ def given_numbers(name: str, profile: Profile, kind: str, mark: str) -> ColumnRe
 
 
 def _telling(profile: Profile) -> Cells:
-    """Returns the cells that show most of a column's writing: those with the most signs."""
+    """Returns the cells that show most of a column's notation: those with the most signs."""
 
     def signs_and_times(cells: Cells) -> tuple[int, int]:
         return sum(char not in "9." for char in cells.shape), cells.times

@@ -1,7 +1,7 @@
-"""One reading for each column of texts: decided by its own values, then by the other columns of its file.
+"""One reading for each text column, decided by its own values, then by the other columns.
 
-The engine counts the shapes of a column, of which there are few; the rules look at these. What fits
-only different readings, and what nobody could tell, stays text with a note.
+The engine counts the shapes of a column's values, which are few; the rules look at these. A column
+whose values fit only different readings, or whose reading is uncertain, stays text with a note.
 """
 
 from typing import Any
@@ -41,11 +41,11 @@ def read_columns(
     texts_are_numbers: bool = True,
     described: TableDescription | None = None,
 ) -> dict[str, ColumnReading]:
-    """Returns the reading of each column of texts in the table `texts`.
+    """Returns the reading of each text column in the table `texts`.
 
-    `semicolons` separate the file's fields: then a lone comma is a decimal one. `has_typed`: some
-    cells are numbers already. Without `texts_are_numbers`, a text is never a number: its source has
-    numbers of its own.
+    If `semicolons` separate the file's fields, a lone comma is a decimal one. With `has_typed` some
+    cells are numbers already. Without `texts_are_numbers` a text is never a number, because its
+    source has numbers of its own.
     """
 
     def rows(sql: str) -> list[tuple[Any, ...]]:
@@ -75,7 +75,7 @@ def read_columns(
 
 
 class _Reader:
-    """Reads the columns of one table, each by its own values and by what a person says of it."""
+    """Reads the columns of one table, by their values and a person's description."""
 
     def __init__(self, rows: Rows, described: TableDescription, *, is_small: bool, texts_are_numbers: bool) -> None:
         self._rows = rows
@@ -84,7 +84,7 @@ class _Reader:
         self._texts_are_numbers = texts_are_numbers
 
     def description_of(self, name: str) -> ColumnDescription:
-        """Returns a person's description of a column."""
+        """Returns a person's description of a column; an empty one without any."""
         return self._described.columns.get(name, ColumnDescription())
 
     def read_column(self, name: str) -> tuple[ColumnReading | None, Profile | None]:
@@ -123,7 +123,7 @@ def _decide_open(
     *,
     semicolons: bool,
 ) -> None:
-    """Decides the columns that their own values leave open by the other columns, then by the delimiter."""
+    """Decides the columns that are still open, by the other columns, then by the delimiter."""
     commas = [name for name, reading in readings.items() if reading.mark == ","]
     dots = [name for name, reading in readings.items() if reading.mark == "."]
     doubt = "" if commas or dots else _doubt_about_dots(left_open, semicolons=semicolons)
@@ -157,9 +157,9 @@ def _decide_open(
 
 
 def _doubt_about_dots(left_open: dict[str, Profile], *, semicolons: bool) -> str:
-    """Returns the reason why a file's dots may group thousands; else empty.
+    """Returns the reason why a file's dots may group thousands; empty without one.
 
-    No column shows its decimal mark.
+    This is for a file in which no column shows its decimal mark.
     """
     if semicolons:
         return "semicolons separate the fields"

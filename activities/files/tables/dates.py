@@ -1,4 +1,4 @@
-"""The ways to read a column of dates, each with the shape of its texts and the SQL that reads them."""
+"""The ways to read a column of dates, each with the shape of its texts and their SQL."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ _TIMES = {"DATE": [""], "TIMESTAMP": ["", " %H:%M", " %H:%M:%S", " %I:%M %p"]}
 
 
 class DateReading(NamedTuple):
-    """A way to read the texts of a column: the type that they get, their shape, the SQL that is cast, and a note."""
+    """A way to read the texts of a column: the resulting type, their shape, the SQL, and a note."""
 
     kind: str
     text: str
@@ -28,13 +28,13 @@ class DateReading(NamedTuple):
 
     @property
     def value_sql(self) -> str:
-        """The SQL of a value, null for one of another shape: the engine takes texts such as 'nan' for dates, too."""
+        """The SQL of a value, null for other shapes: the engine even takes 'nan' for a date."""
         shaped = f"regexp_matches({self.text}, {literal(self.shape)})"
         return f"TRY_CAST(CASE WHEN {shaped} THEN {self.sql} END AS {self.kind})"
 
 
 def date_readings(value: str) -> list[DateReading]:
-    """Returns the ways to read the texts that an SQL expression gives; the first that fits all values is taken."""
+    """Returns the ways to read the texts of an SQL expression; the first that fits all is used."""
     readings = [
         DateReading("DATE", value, r"^\d{4}-\d\d-\d\d$", value),
         DateReading("TIMESTAMP", value, r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?$", value),
@@ -47,5 +47,5 @@ def date_readings(value: str) -> list[DateReading]:
 
 
 def orders(readings: list[DateReading]) -> list[str]:
-    """Returns the orders of day and month among some readings; with two, nobody can tell."""
+    """Returns the orders of day and month in some readings; two of them are ambiguous."""
     return sorted({reading.note for reading in readings if reading.shape == _ALIKE})

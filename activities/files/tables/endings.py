@@ -1,4 +1,7 @@
-"""Rows that are no data: headers that repeat, headings inside, notes below; and totals, which count twice."""
+"""Rows that are no data: repeated headers, headings inside, notes below; and totals.
+
+Totals would count twice in a sum.
+"""
 
 import re
 from collections.abc import Sequence
@@ -42,7 +45,10 @@ def _filled_columns(cells: Sequence[str | None]) -> list[int]:
 
 
 def _delete(database: duckdb.DuckDBPyConnection, names: list[str], where: str) -> int:
-    """Deletes rows of `texts`. Their cells are emptied first, as the engine still converts those of deleted rows."""
+    """Deletes rows of `texts`. Returns their number.
+
+    Their cells are emptied first, because the engine still converts those of deleted rows.
+    """
     emptied = ", ".join(f"{quoted(name)} = NULL" for name in names)
     ids = [row for (row,) in database.execute(f"SELECT rowid FROM texts WHERE {where}").fetchall()]
     if ids:
@@ -53,9 +59,10 @@ def _delete(database: duckdb.DuckDBPyConnection, names: list[str], where: str) -
 
 
 def drop_repeated_headers(database: duckdb.DuckDBPyConnection, names: list[str], headers: list[list[str]]) -> list[str]:
-    """Deletes the rows of `texts` that repeat a row of the header. Returns a note if there were any.
+    """Deletes the rows of `texts` that repeat a row of the header.
 
-    Of a row that has another text in its first column, this text is kept: it is a heading of what follows.
+    Returns a note if there were any. A different text in the first column is kept: it is a heading
+    of the following rows.
     """
     count, headings = 0, 0
     for cells in headers:
@@ -78,12 +85,15 @@ def drop_repeated_headers(database: duckdb.DuckDBPyConnection, names: list[str],
 
 
 def _repeats(name: str, cell: str) -> str:
-    """Returns the SQL that is true for a cell with the text of the header's."""
+    """Returns the SQL that is true for a cell with the text of the header's cell."""
     return f"trim({quoted(name)}, {literal(BLANKS)}) = {literal(cell.strip(BLANKS))}"
 
 
 def take_notes_below(database: duckdb.DuckDBPyConnection, names: list[str]) -> list[str]:
-    """Deletes the notes at the end of `texts`, such as sources and footnotes, and returns them in order."""
+    """Deletes the notes at the end of `texts`, such as sources and footnotes.
+
+    Returns them in order.
+    """
     if len(names) < 2:
         return []
     (last,) = database.execute("SELECT max(rowid) FROM texts").fetchone() or (None,)
@@ -105,7 +115,7 @@ def take_notes_below(database: duckdb.DuckDBPyConnection, names: list[str]) -> l
 
 
 def _note_text(cells: Sequence[str | None]) -> str:
-    """Returns the text of a row that is a note, empty for data."""
+    """Returns the text of a row that is a note; empty for data."""
     filled = _filled_columns(cells)
     texts = [str(cells[at]).strip(BLANKS) for at in filled]
     if not filled or filled[0] != 0 or any(map(_is_number, texts[1:])):
@@ -122,9 +132,9 @@ def _is_number(text: str) -> bool:
 
 
 def move_headings(database: duckdb.DuckDBPyConnection, names: list[str]) -> list[str]:
-    """Moves texts that stand alone in a row, in a column of numbers, to the first column. Returns a note on them.
+    """Moves headings that are written across the table to the first column. Returns a note on them.
 
-    They are headings of what follows, written across the table.
+    They are texts alone in their row, in a column of numbers.
     """
     if len(names) < 3:
         return []
@@ -163,7 +173,7 @@ def _is_numeric(database: duckdb.DuckDBPyConnection, name: str) -> bool:
 
 
 def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str]:
-    """Returns notes on the rows of the view `typed` that sum up others: who adds up a column must leave them out."""
+    """Returns notes on the rows of the view `typed` that sum up others; sums must exclude them."""
     labels = [column["name"] for column in columns if column["type"] == "VARCHAR"][:_LABELS]
     numbers = [column["name"] for column in columns if column["type"] in ("BIGINT", "DOUBLE")][:_SUMMED_COLUMNS]
     if not labels or not numbers:
@@ -212,7 +222,7 @@ def _sums(
 
 
 def _is_sum(values: Sequence[float | None], sums: Sums) -> bool:
-    """True if a row has the sums of others, in most of its columns that have any."""
+    """True if a row has the sums of others in most of its columns that have any."""
     near = _are_near(values, sums, least=2)
     return bool(near) and 2 * sum(near) > len(near)
 
@@ -227,7 +237,10 @@ def _is_plain_sum(values: Sequence[float | None], sums: Sums) -> bool:
 
 
 def _are_near(values: Sequence[float | None], sums: Sums, *, least: int) -> list[bool]:
-    """Returns for each value beside a sum of at least so many others whether it is that sum."""
+    """Returns True for each value that is about the sum of at least `least` others.
+
+    Values without such a sum are left out.
+    """
     pairs = [
         (float(value), float(total))
         for value, (total, count) in zip(values, sums, strict=True)

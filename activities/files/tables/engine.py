@@ -1,4 +1,4 @@
-"""The engine in which a table is made, and what is written of it: a Parquet file and a description of each column."""
+"""The engine in which a table is built, and its output: a Parquet file and described columns."""
 
 import contextlib
 import re
@@ -32,7 +32,7 @@ _RESERVED = {row[0] for row in duckdb.execute(
 
 @contextlib.contextmanager
 def engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An engine that keeps little in memory and the rest in a file that is deleted at the end."""
+    """Opens an engine that keeps little in memory and the rest in a file, deleted at the end."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": _MEMORY,
         "threads": "1",
@@ -59,9 +59,10 @@ def engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def write_table(
     database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: dict[str, str], notes: list[str]
 ) -> Json:
-    """Writes the table of the texts as Parquet, each column by its SQL. Returns its description.
+    """Writes the table of the texts as Parquet, with each column by its SQL.
 
-    The rows can be read afterwards from the view `typed`, with their numbers from 0 in `file_row_number`.
+    Returns its description. Afterwards the view `typed` has the rows, numbered from 0 in
+    `file_row_number`.
     """
     (rows,) = database.execute("SELECT count(*) FROM texts").fetchone() or (0,)
     if rows > ROWS:
@@ -85,8 +86,8 @@ def _describe_columns(
 ) -> list[Json]:
     """Returns name and type of each column, with its distinct texts or its range.
 
-    Of many texts it has the first ones. Columns are asked about together where they can be: each
-    query binds all columns of the file.
+    A column with many texts has only the first ones. Columns share queries where possible, because
+    each query binds all columns of the file.
     """
     most = TABLE_VALUES if len(kinds) <= _NARROW else _WIDE_VALUES
     ranges = _ranges(database, source, [name for name, kind in kinds.items() if kind != "VARCHAR"])
@@ -112,7 +113,7 @@ def _ranges(
     source: str,
     names: list[str],
 ) -> dict[str, list[str]]:
-    """Returns the least and the largest value of each column, as they are shown."""
+    """Returns the smallest and the largest value of each column, as text."""
     ranges = dict[str, list[str]]()
     for some in _batches(names):
         asked = ", ".join(f"min({quoted(name)}), max({quoted(name)})" for name in some)
@@ -127,7 +128,7 @@ def _few_values(
     source: str,
     names: list[str],
 ) -> dict[str, Distinct]:
-    """Returns the texts of each column that has few short ones, in a table of few rows."""
+    """Returns the texts of each column that has few short ones, in a short table."""
     values = dict[str, Distinct]()
     for some in _batches(names):
         columns = [quoted(name) for name in some]
@@ -158,12 +159,12 @@ def _batches(names: list[str]) -> Iterator[list[str]]:
 
 
 def table_name(stem: str) -> str:
-    """Returns a name for a table that needs no quotes: letters of any script with their marks, digits, underscores."""
+    """Returns a name for a table that needs no quotes: `2024 Sales` becomes `t_2024_sales`."""
     kept = [c if c == "_" or category(c)[0] in "LMN" else " " for c in normalize("NFC", stem.lower())]
     name = "_".join("".join(kept).split()).strip("_")[:_NAME_CHARS] or "table"
     return f"t_{name}" if name[0].isdigit() or name in _RESERVED else name
 
 
 def sql_name(name: str) -> str:
-    """Returns the name of a column as a query has to write it."""
+    """Returns the name of a column for a query, in quotes if it needs them."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.lower() not in _RESERVED else quoted(name)

@@ -1,6 +1,6 @@
-"""The place of a table's header, decided by the first rows: notes are above it, data below.
+"""The header of a table, found in the first rows: notes are above it, data below.
 
-A header's cells are no numbers where the cells below are, except years and running numbers.
+Its cells are no numbers where the cells below are, except years and running numbers.
 """
 
 import re
@@ -24,9 +24,9 @@ _YEAR = re.compile(r"(?:18|19|20)\d\d")
 
 
 class Row(NamedTuple):
-    """A row of a file: its number from 1, the number of the line in which it ends, and its cells.
+    """A row of a file: its number from 1, the number of its last line, and its cells.
 
-    A cell may hold line ends; a row without cells is an empty line.
+    A cell may contain line ends; a row without cells is an empty line.
     """
 
     number: int
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 class Header(NamedTuple):
     """The header: the number of rows that are no data, the columns' names, the texts above.
 
-    `lines` are the numbers of the header's lines, as a person counts them.
+    `lines` are the line numbers of the header, as a person counts them.
     """
 
     skip: int
@@ -48,9 +48,9 @@ class Header(NamedTuple):
 
 
 def find_header(rows: Sequence[Row], width: int, given: Sequence[int] | None = None) -> Header:
-    """Returns the header among the first rows of a table with so many columns.
+    """Returns the header in the first rows of a table with `width` columns.
 
-    `given`: a person's numbers of lines.
+    `given` are the line numbers that a person has described.
     """
     if given is not None:
         return _given_header(rows, width, given)
@@ -84,7 +84,7 @@ def find_header(rows: Sequence[Row], width: int, given: Sequence[int] | None = N
 
 
 def _given_header(rows: Sequence[Row], width: int, given: Sequence[int]) -> Header:
-    """Returns the header in the lines that a person gave; a row may take several lines."""
+    """Returns the header in the described lines; a row may take several lines."""
     header: list[Row] = []
     start = 0
     for row in rows:
@@ -101,7 +101,7 @@ def _given_header(rows: Sequence[Row], width: int, given: Sequence[int]) -> Head
 
 
 def _texts(rows: Sequence[Row]) -> list[str]:
-    """Returns the texts of rows above the header, the cells of each joined."""
+    """Returns the texts of rows above the header, with the cells of each joined."""
     texts: list[str] = []
     for row in rows:
         text = " / ".join(filter(None, map(_plain_text, row.cells)))
@@ -120,7 +120,7 @@ def _plain_text(cell: str) -> str:
 
 
 class _Table:
-    """The first rows of a table, and which of its columns hold numbers, or years, below."""
+    """The first rows of a table, and the columns that have numbers or years below."""
 
     def __init__(self, rows: Sequence[Row], width: int) -> None:
         self.width = width
@@ -145,7 +145,7 @@ class _Table:
     def is_data(self, cells: Sequence[str]) -> bool:
         """True if a cell is a number in a column of numbers, or has a number's marks anywhere.
 
-        Running numbers beside a name are a header's.
+        Running numbers next to a name belong to a header.
         """
         for column, cell in enumerate(cells):
             if _MARKED.search(cell) and _kind(cells, column) == "number":
@@ -165,7 +165,7 @@ class _Table:
     def is_title(self, row: Row, after: Row | None) -> bool:
         """True for a row above the header.
 
-        It has a text at its start, or few where the next row is no part.
+        It has a text at its start, or few texts that the next row does not continue.
         """
         if self.width == 1:
             return False
@@ -206,7 +206,7 @@ class _Table:
     def is_centred(self, header: Sequence[Row]) -> bool:
         """True for a lone text in the middle of columns of numbers.
 
-        It may stand over all, or those behind it.
+        It may belong to all of them, or to those after it.
         """
         filled = _filled_columns(header[-1].cells)
         if len(header) != 1 or len(filled) != 1 or filled[0] < 2:
@@ -216,7 +216,7 @@ class _Table:
     def continues(self, cells: Sequence[str], header: Sequence[Row]) -> bool:
         """True if a row belongs to the header above it.
 
-        It names columns of numbers that this leaves open.
+        It names columns of numbers that the rows above leave unnamed.
         """
         above = header[-1].cells
         if any(_kind(cells, column) == "number" for column in range(len(cells))):
@@ -236,7 +236,7 @@ class _Table:
         return self.numbers <= texts
 
     def names(self, rows: list[list[str]]) -> list[str]:
-        """Returns a name for each column: the texts above it, joined with a blank."""
+        """Returns a name for each column: the texts above it, joined with blanks."""
         width = max([self.width, *map(len, rows)])
         if self._has_names_of_rows(rows):
             rows = [["", *row] for row in rows]
@@ -262,10 +262,7 @@ class _Table:
 
 
 def _distinct(rows: Sequence[Row]) -> list[Row]:
-    """Returns the rows without those that stand above already.
-
-    A header that repeats is no data below itself.
-    """
+    """Returns the rows without repetitions: a repeated header is no data below itself."""
     first: dict[tuple[str, ...], Row] = {}
     for row in rows:
         first.setdefault(tuple(row.cells), row)
@@ -275,7 +272,7 @@ def _distinct(rows: Sequence[Row]) -> list[Row]:
 def _spread(upper: list[str], lower: list[str]) -> None:
     """Fills the cells that a merged one left empty.
 
-    That is where few stand above many, above years, and above equal names.
+    Merged are few names above many, names above years, and names above equal names.
     """
     filled = len([*filter(None, upper[1:])])
     if not filled:
@@ -311,7 +308,7 @@ def _kind(cells: Sequence[str], column: int) -> str:
 
 
 def _is_running(cells: list[str]) -> bool:
-    """True for numbers that go up by one: 1, 2, 3."""
+    """True for consecutive numbers: 1, 2, 3."""
     if len(cells) < 2 or not all(cell.isdecimal() and len(cell) < 9 for cell in cells):
         return False
     numbers = [*map(int, cells)]

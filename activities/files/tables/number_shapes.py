@@ -1,7 +1,7 @@
-"""One cell as written and the numbers that it may be, by its shape: the text with every digit as 9.
+"""One cell as written and the numbers that it may be, by its shape: its text with 9 for each digit.
 
-A shape says everything but the digits, so a column of a million numbers has few of them. Nothing here decides between
-two readings: that needs the other cells of the column.
+A shape contains everything but the digits, so a column of a million numbers has few of them.
+Nothing here decides between two readings: that needs the other cells of the column.
 """
 
 import re
@@ -53,7 +53,7 @@ _MISSING = frozenset((
 
 
 class Digits(NamedTuple):
-    """The number of a shape under one decimal mark: its digits before and behind it, and the mark between groups."""
+    """The digits of a shape under one decimal mark: before and after it, and the grouping mark."""
 
     whole: int
     fraction: int
@@ -62,7 +62,7 @@ class Digits(NamedTuple):
 
 
 class NumberShape(NamedTuple):
-    """A shape that is a number: its reading under a decimal dot and under a decimal comma, None if there is none."""
+    """A shape that is a number: its readings with a decimal dot and with a decimal comma, or None."""
 
     dot: Digits | None
     comma: Digits | None
@@ -83,12 +83,12 @@ class NumberShape(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """True if the number is another one under a dot than under a comma."""
+        """True if the number differs under a dot and under a comma."""
         return bool(self.dot and self.comma and self.dot != self.comma)
 
 
 def is_missing(text: str) -> bool:
-    """True for an empty cell and for marks that stand for a missing value, with or without a unit."""
+    """True for an empty cell and for marks of a missing value, with or without a unit."""
     bare = text.strip(BLANKS)
     if bare.lower() in _MISSING:
         return True
@@ -104,7 +104,7 @@ def is_missing(text: str) -> bool:
 
 
 def is_identifier(shape: str, *, zero: bool) -> bool:
-    """True for digits alone that begin with 0 (`zero`), or are too many for a number."""
+    """True for digits only that begin with 0 (`zero`), or are too many for a number."""
     digits = shape.count("9")
     if digits != len(shape):
         return False
@@ -112,7 +112,7 @@ def is_identifier(shape: str, *, zero: bool) -> bool:
 
 
 def shape_of(text: str) -> tuple[str, bool]:
-    """Returns the shape of a text, and True if its first digit is 0."""
+    """Returns the shape of a text, and True if its first digit is 0: `1,527` has the shape `9,999`."""
     bare = text.strip(BLANKS)
     shape = "".join("9" if char in "0123456789" else char for char in bare[:SHAPE_CHARS])
     first = shape.find("9")
@@ -120,7 +120,10 @@ def shape_of(text: str) -> tuple[str, bool]:
 
 
 def number_shape(shape: str, *, zero: bool) -> NumberShape | None:
-    """Returns the number that a shape may be; None for words, codes, scores, dates. `zero`: it starts with 0."""
+    """Returns the number that a shape may be; None for words, codes, scores, dates.
+
+    `zero` is True if it starts with 0.
+    """
     if shape.startswith(TYPED):
         return _typed_shape(shape[1:])
     if len(shape) >= SHAPE_CHARS or "9" not in shape:
@@ -151,7 +154,7 @@ def number_shape(shape: str, *, zero: bool) -> NumberShape | None:
 
 
 def _body(text: str) -> tuple[int, int]:
-    """Returns the begin and end of the digits with their marks."""
+    """Returns the start and the end of the digits with their marks."""
     start, end = text.find("9"), text.rfind("9") + 1
     if start > 0 and text[start - 1] in ".,":
         start -= 1
@@ -159,7 +162,7 @@ def _body(text: str) -> tuple[int, int]:
 
 
 def _text_behind(text: str, end: int) -> str:
-    """Returns the text behind the digits; a dot there, as in 1. or 3504., says nothing."""
+    """Returns the text after the digits; a dot there, as in 1. or 3504., means nothing."""
     if text[end : end + 1] == "." and not text[end + 1 : end + 2].isalpha():
         return text[end + 1 :]
     return text[end:]
@@ -200,7 +203,7 @@ class _Signs(NamedTuple):
 
 
 def _signs(before: str, after: str) -> _Signs | None:
-    """Returns the signs around the digits; None if they are none of one number."""
+    """Returns the signs around the digits; None if they cannot belong to one number."""
     counts = Counter("-" if char in MINUS else char for char in before + after)
     bracketed = counts["("] == 1
     if counts["("] != counts[")"] or max(counts["("], counts["-"] + counts["+"] + bracketed) > 1:
@@ -225,7 +228,7 @@ def _without_signs(text: str) -> str:
 
 
 def _units(before: str, after: str) -> tuple[str, str, str] | None:
-    """Returns currency, share and scale of the words around the digits; None if they are something else."""
+    """Returns currency, share and scale of the words around the digits; None for other words."""
     currency, share, scale = "", "", ""
     if before:
         if before not in CURRENCIES:
@@ -251,7 +254,7 @@ def _units(before: str, after: str) -> tuple[str, str, str] | None:
 
 
 def _reading(body: str, decimal: str, other: str, *, zero: bool) -> Digits | None:
-    """Returns the digits of a body with this decimal mark; None if it cannot be read so."""
+    """Returns the digits of a body with this decimal mark; None if it is not readable so."""
     whole, mark, fraction = body.partition(decimal)
     if mark and (fraction.count("9") != len(fraction)):
         return None

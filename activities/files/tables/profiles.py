@@ -1,4 +1,4 @@
-"""Profiles of columns: their cells counted by shape, and the SQL that makes numbers of them."""
+"""Profiles of columns: their cells counted by shape, and the SQL that converts them to numbers."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ _SHAPES = 20_000  # of one column; one with more holds words
 
 
 class Cells(NamedTuple):
-    """Cells of one column that have one shape: how many, and one of them as written."""
+    """The cells of a column with one shape: their number, and one of them as written."""
 
     shape: str
     zero: bool
@@ -40,7 +40,7 @@ class Cells(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """The cells of a column: numbers by their shapes, marks of missing values, and all others."""
+    """The cells of a column: numbers by shape, marks of missing values, and all others."""
 
     numbers: list[Cells]
     missing: list[str]
@@ -58,7 +58,7 @@ class Profile(NamedTuple):
 
     @property
     def open_cells(self) -> list[Cells]:
-        """The cells that are another number under a dot than under a comma."""
+        """The cells that are different numbers under a dot and under a comma."""
         return [cells for cells in self.numbers if cells.number and cells.number.is_open]
 
     @property
@@ -68,10 +68,11 @@ class Profile(NamedTuple):
 
     @property
     def below_thousand(self) -> list[Cells]:
-        """The cells that are not open if all of them are whole numbers below 1,000; else none.
+        """The cells that are not open, if all of them are whole numbers below 1,000; else none.
 
-        1.527 beside 640: who groups with dots writes so. Who rounds to three digits has hardly a whole number, and
-        without zeros at the end some with one digit or two, which decide the column.
+        1.527 next to 640 is how people write who group with dots. People who round to three digits
+        hardly have a whole number, and without zeros at the end some numbers have one or two
+        decimals, which decide the column.
         """
         rest = [cells for cells in self.numbers if cells.number and not cells.number.is_open]
         return rest if all(cells.is_below_thousand for cells in rest) else []
@@ -81,19 +82,19 @@ Rows = Callable[[str], list[tuple[Any, ...]]]
 
 
 def trimmed_sql(name: str) -> str:
-    """Returns the SQL of the text of a column without the blanks around it."""
+    """Returns the SQL of a column's text without the blanks around it."""
     return f"trim({quoted(name)}, {literal(BLANKS)})"
 
 
 def untyped(name: str) -> str:
-    """Returns the SQL of the text of a column without the mark of numbers of a typed source."""
+    """Returns the SQL of a column's text without the mark of typed numbers."""
     return f"CASE WHEN starts_with({quoted(name)}, chr(2)) THEN substr({quoted(name)}, 2) ELSE {quoted(name)} END"
 
 
 def profile_column(rows: Rows, name: str, missing: list[str], source: str = "texts") -> Profile:
     """Returns the profile of a column.
 
-    `missing`: texts that a person names beside the usual marks.
+    `missing` are described marks of missing values, in addition to the usual ones.
     """
     text = trimmed_sql(name)
     digits = f"translate({text}, '012345678', '999999999')"
@@ -117,7 +118,7 @@ def profile_column(rows: Rows, name: str, missing: list[str], source: str = "tex
 
 
 def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
-    """Returns the SQL that makes numbers of the texts of a profile; None if no single rule reads all of them."""
+    """Returns the SQL that converts a profile's texts to numbers; None if no single rule fits all."""
     plain = [cells for cells in profile.numbers if not cells.is_typed]
     chars = {char for cells in plain for char in cells.shape} - {"9"}
     shapes = [(cells.shape, cells.number) for cells in plain if cells.number]
@@ -146,7 +147,7 @@ def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
 
 
 def _bare(value: str, chars: set[str], kept: str, comma: str) -> str:
-    """Returns the SQL of a text with none of some signs but its digits, a minus, a decimal dot, and what is `kept`."""
+    """Returns the SQL of a text reduced to its digits, a minus, a decimal dot, and `kept` signs."""
     minus = "".join(sorted(chars & {"(", *MINUS} - {"-"}))
     source = minus + (comma if comma in chars else "")
     target = "-" * len(minus) + ("." if source != minus else "")
@@ -155,10 +156,10 @@ def _bare(value: str, chars: set[str], kept: str, comma: str) -> str:
 
 
 def sql_list(texts: Iterable[str]) -> str:
-    """Returns some texts as SQL lists them."""
+    """Returns some texts as an SQL list: `'a', 'b'`."""
     return ", ".join(map(literal, texts))
 
 
 def most_frequent(cells: list[Cells]) -> Cells:
-    """Returns the most frequent ones of some cells."""
+    """Returns the most frequent of some cells."""
     return max(cells, key=lambda one: one.times, default=Cells("", False, 0, "", None))

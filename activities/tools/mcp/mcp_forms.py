@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 def complaint_about(schema: Json, arguments: Any) -> str | None:
-    """Returns the fault of arguments by a schema."""
+    """Returns the fault of arguments by a schema; None if they fit."""
     if not isinstance(arguments, dict):
         return "they must be an object"
     kind = validator_for(schema, default=Draft202012Validator)
@@ -60,9 +60,9 @@ class Elicitation:
         return f"{self._fields[name].get('type', 'text')}{usual}"
 
     def content(self, reply: str) -> Json | None:
-        """Returns the object that a reply, or its one field alone, stands for, with defaults.
+        """Returns the object in a reply, completed with defaults; None if it does not fit.
 
-        None if it misfits.
+        If one field is open, its value alone is enough.
         """
         try:
             value = json.loads(reply)
@@ -76,9 +76,9 @@ class Elicitation:
 
 
 def result_json(result: types.CallToolResult, tool: str, secrets: list[str]) -> Json:
-    """Returns `text`, `files` and `is_error` of a result, links as they are: they are not followed.
+    """Returns `text`, `files` and `is_error` of a result; links are not followed.
 
-    The files are without the secrets; the text loses them later.
+    The secrets are removed from the files; from the text they are removed later.
     """
     files: list[Json] = []
 
@@ -111,7 +111,7 @@ def result_json(result: types.CallToolResult, tool: str, secrets: list[str]) -> 
 
 
 def _repeats(structure: Any, texts: list[str]) -> bool:
-    """True if texts say what the structure says: servers give both, for clients that know only one."""
+    """True if texts repeat the structure: servers send both, for clients that support only one."""
     if isinstance(structure, dict) and len(structure) == 1 and texts:
         [(name, value)] = structure.items()
         if name == "result" or (isinstance(value, str) and value.strip() == texts[0].strip()):

@@ -1,8 +1,8 @@
 """The program of the child process that talks to one MCP server. Nothing else imports the SDK.
 
-One JSON line in for each question, one out for each answer, in any order: see `mcp_servers`. It
-bounds its own memory and that of the server, ends with its standard input, and ends everything that
-the server started. What the server says leaves it without the secrets that the server got.
+It reads one JSON line for each request and writes one for each answer, in any order: see
+`mcp_servers`. It limits its own memory and the server's, ends with its standard input, and ends
+everything that the server started. It removes the server's secrets from all that it passes on.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ One before 2026 asks in the middle of some call.
 
 
 class _Problem(Exception):
-    """A call without a result. `sent` is False if the server did not get it."""
+    """A call without a result. `sent` is False if it did not reach the server."""
 
     def __init__(self, text: str, *, sent: bool = False) -> None:
         super().__init__(text)
@@ -89,7 +89,7 @@ class _Process:
         self._writer.write(line.encode() + b"\n")
 
     def give_up(self, reason: str) -> NoReturn:
-        """Ends this process and all that the server started; the reason goes to the Worker."""
+        """Ends this process and all that the server started; the Worker gets the reason."""
         last = one_line(clean(self.stderr.strip().rpartition("\n")[2]), _ERROR_CHARS)
         line = self._withheld.withheld(json.dumps({"end": f"{reason}: {last}" if last else reason}))
         with contextlib.suppress(OSError):
@@ -98,7 +98,7 @@ class _Process:
         end()
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
-        """Answers questions until there are no more."""
+        """Answers requests until standard input ends."""
         while line := await reader.readline():
             asked = json.loads(line)
             if "cancel" in asked:
@@ -126,10 +126,7 @@ class _Process:
         self.send({"id": number, **answer})
 
     async def _checked_tool(self, asked: Json) -> str:
-        """Returns the name of the tool that a call is of.
-
-        Raises _Problem if it is not to be sent.
-        """
+        """Returns the name of the called tool. Raises _Problem if the call must not be sent."""
         pinned = Pinned.model_validate(asked["tool"])
         given, needed = asked["arguments"], pinned.input_schema.get("required", [])
         complaint = complaint_about(pinned.input_schema, given)
@@ -151,12 +148,17 @@ class _Process:
     async def _call(self, number: int, asked: Json) -> Json:
         tool, told = await self._checked_tool(asked), 0.0
 
-        async def report_progress(progress: float, total: float | None, message: str | None) -> None:
+        async def report_progress(
+            progress: float,
+            total: float | None,
+            message: str | None,
+        ) -> None:
             nonlocal told
             if time.monotonic() - told >= _PROGRESS_EVERY:
                 told = time.monotonic()
                 share = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
-                self.send({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
+                words = one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)
+                self.send({"id": number, "progress": words})
 
         self._replies[number] = asked["replies"]
         try:
@@ -182,10 +184,14 @@ class _Process:
             question = self._asked.pop(number, None)
         if question:
             return question
-        return result_json(result, tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET])
+        secrets = [secret for secret in self._secrets if len(secret) >= _LEAST_SECRET]
+        return result_json(result, tool, secrets)
 
     async def _list_tools(self) -> None:
-        """Asks for the definitions. A server that does not give them is ended: another one may."""
+        """Updates the definitions. A server that does not list them is ended.
+
+        Another process of it may work.
+        """
         live: list[Pinned] = []
         cursor = None
         try:
@@ -208,7 +214,7 @@ class _Process:
     async def elicited(
         self, context: object, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Returns a person's reply; without one the call ends, to be made again with it."""
+        """Returns a person's reply; without one the call ends, to be repeated with the reply."""
         number = _call.get() or (next(iter(self._replies)) if len(self._replies) == 1 else None)
         if number is None or not isinstance(params, types.ElicitRequestFormParams):
             return types.ElicitResult(action="decline")
@@ -224,9 +230,9 @@ class _Process:
 
     @contextlib.asynccontextmanager
     async def stdio(self) -> AsyncIterator[tuple[Any, Any]]:
-        """The server as a command.
+        """Runs the server as a command.
 
-        Unlike the SDK's own transport it bounds messages and keeps one process group.
+        Unlike the SDK's own transport it limits messages and keeps one process group.
         """
         setup, memory = self.setup, self.setup["memory_mib"] << 20
         own = data_bytes() + _MEMORY
@@ -305,7 +311,7 @@ class _Process:
 
 
 def error_line(error: BaseException) -> str:
-    """Returns an error in a line; of a group its first one."""
+    """Returns an error on one line; of a group the first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = error.message if isinstance(error, MCPError) else f"{type(error).__name__} {error}"
@@ -313,7 +319,7 @@ def error_line(error: BaseException) -> str:
 
 
 def end() -> NoReturn:
-    """Ends this process with everything below it: what its children leave behind became its own."""
+    """Ends this process and all its descendants, including orphans that it has inherited."""
     for _ in range(1000):
         below = children()
         for pid in below:
@@ -329,7 +335,7 @@ def end() -> NoReturn:
 
 
 def children(parent: int | str = "self") -> list[int]:
-    """Returns the processes of that parent; none on systems that do not say it."""
+    """Returns the child processes of a process; none on systems that do not list them."""
     found = list[str]()
     for file in Path(f"/proc/{parent}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # a thread has ended
@@ -346,7 +352,7 @@ def descendants() -> list[int]:
 
 
 def own_bytes(pid: int) -> int:
-    """Returns the memory that a process holds beside mapped files; 0 if it has ended."""
+    """Returns the memory of a process without mapped files, in bytes; 0 if it has ended."""
     with contextlib.suppress(OSError, ValueError):
         _, resident, mapped, *_ = map(int, Path(f"/proc/{pid}/statm").read_text().split())
         return (resident - mapped) * resource.getpagesize()

@@ -1,4 +1,4 @@
-"""MCP servers on the side of the Worker: each has a child process, from its first call until it is idle."""
+"""MCP servers from the Worker's side: each has a child process while it is in use."""
 
 import asyncio
 import base64
@@ -33,7 +33,7 @@ Json = dict[str, Any]
 
 
 class McpFailed(Exception):
-    """A question without an answer: `sent` if the server may have got it."""
+    """A request without an answer; `sent` is True if it may have reached the server."""
 
     def __init__(self, problem: str, *, sent: bool = False) -> None:
         super().__init__(problem)
@@ -41,14 +41,17 @@ class McpFailed(Exception):
 
 
 class McpTools(ToolSource):
-    """The source of the tools of one server that a team file lists, as they are pinned."""
+    """The source of the pinned tools of one server that a team file lists."""
 
     def __init__(self, name: str, connection: "McpConnection") -> None:
         self._name, self._connection = name, connection
         self._timeout = timedelta(seconds=connection.server.timeout)
 
     async def open(self) -> list[Tool[Any]]:
-        """Returns the tools without asking the server. Raises ValueError for those that are not pinned."""
+        """Returns the tools without asking the server.
+
+        Raises ValueError for tools that are not pinned.
+        """
         folder, listed = self._connection.folder, self._connection.server.tools
         pins = (await asyncio.to_thread(read_pins, folder)).get(self._name, {})
         if missing := [name for name in listed if name not in pins]:
@@ -98,7 +101,7 @@ class McpTools(ToolSource):
 class McpConnection:
     """The connection to one server through a child process, which ends once it is idle.
 
-    A process that ended is replaced at the next question. All end with the event loop.
+    A process that ended is replaced at the next request. All end with the event loop.
     """
 
     def __init__(self, folder: Path, server: McpServer, secrets: Secrets, memory_mib: int) -> None:
@@ -109,11 +112,11 @@ class McpConnection:
         self._open = 0
 
     async def tools(self) -> list[Pinned]:
-        """Returns the definitions of all tools that the server has now. Raises McpFailed."""
+        """Returns the current definitions of all tools of the server. Raises McpFailed."""
         return [Pinned.model_validate(tool) for tool in (await self.request({}, _START))["tools"]]
 
     async def request(self, question: Json, time: timedelta) -> Json:
-        """Returns the answer to a question that the server may work on for that time. Raises McpFailed."""
+        """Returns the server's answer to a request, for which it may take `time`. Raises McpFailed."""
         async with self._slots:
             self._open += 1
             try:
@@ -125,7 +128,7 @@ class McpConnection:
                 self._idle = asyncio.get_running_loop().call_later(_IDLE.total_seconds(), self.close)
 
     def close(self) -> None:
-        """Ends the process, unless it is at work: then it ends once it is idle."""
+        """Ends the process if it is idle."""
         if not self._open and self._child and self._child.done() and not self._child.exception():
             self._child.result().end()
 
@@ -153,7 +156,7 @@ class McpConnection:
 
 
 class _ServerProcess:
-    """A child process. Its server is in its session, so that one signal ends both."""
+    """A child process. The server is in its session, so that one signal ends both."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._child = Child("activities.tools.mcp.mcp_process", environment=environment, folder=folder)
@@ -173,7 +176,7 @@ class _ServerProcess:
             raise McpFailed(f"it does not start: {failed}") from None
 
     async def request(self, question: Json, time: timedelta) -> Json:
-        """Returns the answer; that to the first question is that the server is connected. Raises McpFailed."""
+        """Returns the answer to a request. The first one connects the server. Raises McpFailed."""
         number, seconds = next(self._numbers), (time + _PATIENCE).total_seconds()
         self._waiting[number] = asyncio.get_running_loop().create_future()
         set_details(lambda: {"progress": self._progress[number]} if number in self._progress else {})

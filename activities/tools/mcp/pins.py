@@ -1,4 +1,4 @@
-"""Pinned definitions of MCP tools: what a server may say of a tool, kept in `team.lock` beside the team file."""
+"""Pinned definitions of MCP tools, stored in `team.lock` next to the team file."""
 
 import difflib
 import json
@@ -17,7 +17,10 @@ Pins = dict[str, dict[str, Pinned]]
 
 
 def read_pins(folder: Path) -> Pins:
-    """Returns the definitions that are pinned for a team; none without the file. Raises ValueError if it is broken."""
+    """Returns the pinned definitions of a team; none without the file.
+
+    Raises ValueError if the file is broken.
+    """
     file = folder / LOCK
     if not file.is_file():
         return {}
@@ -52,7 +55,7 @@ def pin_command(folder: Path) -> str:
 
 
 def differences(server: str, pinned: dict[str, Pinned], live: dict[str, Pinned]) -> Iterator[str]:
-    """Yields the lines that show how the definitions of a server's tools differ from the pinned ones."""
+    """Yields lines that show the differences between a server's definitions and the pinned ones."""
     for name in sorted(pinned.keys() | live.keys()):
         before, after = pinned.get(name), live.get(name)
         if before != after:
@@ -61,7 +64,7 @@ def differences(server: str, pinned: dict[str, Pinned], live: dict[str, Pinned])
 
 
 def _change_word(before: Pinned | None, after: Pinned | None) -> str:
-    """Returns a word for the change of a definition."""
+    """Returns a word for the change of a definition: `new`, `gone` or `changed`."""
     if before is None:
         return "new"
     return "gone" if after is None else "changed"

@@ -24,7 +24,7 @@ class Counting(NamedTuple):
 
 
 def counting_query(query: exp.Expr) -> Counting | None:
-    """Returns the query that counts the conditions of another one; None if that has no WHERE."""
+    """Returns a query that counts the conditions of `query`; None if it has no WHERE."""
     if not isinstance(query, exp.Select):
         return None
     where = query.args.get("where")
@@ -55,10 +55,10 @@ def _columns_of(condition: exp.Expr) -> list[str]:
 
 
 def conditions_met(cursor: duckdb.DuckDBPyConnection, query: exp.Expr) -> dict[str, Any] | None:
-    """Returns the count of all `rows`, and of those that meet each condition `alone`.
+    """Returns the number of `rows`, and of the rows that meet each condition `alone`.
 
-    Each condition has its columns beside its number. Returns None if the rows cannot be counted
-    within a second.
+    `alone` has the columns of each condition with its number of rows. Returns None if the rows
+    cannot be counted within a second.
     """
     counting = counting_query(query)
     if counting is None:

@@ -1,4 +1,4 @@
-"""Values of tables that a text names, as the conditions that choose their rows.
+"""Values of tables that a text names, as conditions that select their rows.
 
 Example: "who came after Sebastian Porto" names `Rider = 'Sebastian Porto'`. A model that sees the
 condition writes it into its query; from the words alone it may guess another value.
@@ -28,7 +28,7 @@ _CALCULATE_BEFORE = "AS and a name end a column: calculate before them, as in a 
 
 
 class _Value(NamedTuple):
-    """A value with its words, and the number of its column among all."""
+    """A value with its words, and the index of its column."""
 
     text: str
     words: list[str]
@@ -37,15 +37,15 @@ class _Value(NamedTuple):
 
     @property
     def condition(self) -> str:
-        """The condition that chooses its rows."""
+        """The condition that selects its rows."""
         return f"{self.column['sql']} = {literal(self.text)}"
 
 
 def conditions_named(text: str, tables: Sequence[Json]) -> list[str]:
-    """Returns the conditions on values that a text names whole, then by a word, at most six.
+    """Returns the conditions on values that a text names, whole values first, at most six.
 
-    A value is named whole by all of its words one after another, or by one of its words that names
-    no column and is in at most three values.
+    A value is named by all of its words in sequence, or by one of its words that is in at most
+    three values and in no column's name.
     """
     words = _words(text)
     columns = columns_of(tables)
@@ -67,7 +67,7 @@ def conditions_named(text: str, tables: Sequence[Json]) -> list[str]:
 
 
 def on_failed_query(sql: str, tables: Sequence[Json]) -> list[str]:
-    """Returns lines on values that a query has in place of columns, and on names in a calculation.
+    """Returns lines on values that a query uses as columns, and on names in a calculation.
 
     Example: `WHERE YEAR_END_RANKING < 2009`, where 'Year End Ranking' is a value of Tournament.
     """
@@ -83,7 +83,7 @@ def on_failed_query(sql: str, tables: Sequence[Json]) -> list[str]:
 
 
 def _values_of(columns: Sequence[Json]) -> list[_Value]:
-    """Returns the values of all columns; of wide tables they are many, so each is read once."""
+    """Returns the values of all columns, each read once: a wide table has many."""
     values: list[_Value] = []
     for number, column in enumerate(columns):
         for text in column.get("values", []):
@@ -92,7 +92,7 @@ def _values_of(columns: Sequence[Json]) -> list[_Value]:
 
 
 def _words_of_names(columns: Sequence[Json]) -> set[str]:
-    """Returns the words that columns are called by, also with and without the s of a plural."""
+    """Returns the words in the names of columns, in the singular and in the plural."""
     words = {word for column in columns for word in _words(column["name"].replace("_", " "))}
     return words | {word.removesuffix("s") for word in words} | {f"{word}s" for word in words}
 
@@ -102,7 +102,7 @@ def _named_whole(
     values: Sequence[_Value],
     of_names: set[str],
 ) -> Iterator[_Value]:
-    """Yields the values whose words follow each other among `words`, and name something."""
+    """Yields the values that name something and whose words occur in sequence among `words`."""
     present = {*words}
     for value in values:
         # Most values have a word that is not there, which is quick to see.
@@ -115,7 +115,7 @@ def _named_whole(
 
 
 def _named_by_a_word(words: Sequence[str], values: Sequence[_Value]) -> Iterator[str]:
-    """Yields the conditions on values that a word names which only few of their column have."""
+    """Yields conditions on values with a word that only few values of their column have."""
     wanted = {*words}
     having: dict[str, dict[int, list[_Value]]] = {word: defaultdict(list) for word in words}
     for value in values:
@@ -141,7 +141,7 @@ def _conditions_on(word: str, alike: Sequence[_Value]) -> Iterator[str]:
 
 
 def _names_something(value: _Value, of_names: set[str]) -> bool:
-    """True if a short value names something beside columns and totals."""
+    """True if a short value names more than columns and totals."""
     if len(value.text) > _VALUE_CHARS or "\n" in value.text:
         return False
     told = [word for word in value.words if word not in of_names and word not in _TOTALS]
@@ -164,12 +164,12 @@ def _words(text: str) -> list[str]:
 
 
 def _forms(word: str) -> tuple[str, str]:
-    """Returns a word and its plural, as a text may have either."""
+    """Returns a word and its plural; a text may have either."""
     return word, f"{word}s"
 
 
 def _has_phrase(words: Sequence[str], phrase: Sequence[str]) -> bool:
-    """True if words have a phrase; its last word may be in the plural there."""
+    """True if words contain a phrase, whose last word may be in the plural."""
     length = len(phrase)
     before, ends = [*phrase[:-1]], _forms(phrase[-1])
     for at in range(len(words) - length + 1):

@@ -1,4 +1,4 @@
-"""Questions of the project's own beside a model's query, asked in the engine's process."""
+"""Queries that the project itself runs next to a model's query, in the engine's process."""
 
 import threading
 from typing import Any

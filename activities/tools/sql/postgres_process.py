@@ -1,7 +1,7 @@
-"""The process that asks a PostgreSQL server; each question has a connection of its own, which is never committed.
+"""The process that queries a PostgreSQL server, with an uncommitted connection for each request.
 
-`activities.bounded` calls `describe` and `reply`. The connection string comes with each question, because arguments of
-processes are visible to others; no error holds it.
+`activities.bounded` calls `describe` and `reply`. The connection string comes with each request,
+because arguments of processes are visible to others; no error contains it.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ ORDER BY n.nspname <> 'public', n.nspname, c.relname, a.attnum LIMIT {_COLUMNS}
 
 
 def describe(url: str, times: Json) -> Json:
-    """Returns the `tables` that the user may read, with the server's statistics about their columns; else `error`."""
+    """Returns the `tables` that the user may read, with the server's statistics, or an `error`."""
 
     async def work(connection: asyncpg.Connection) -> Json:
         if await connection.fetchval("SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"):
@@ -66,7 +66,7 @@ def describe(url: str, times: Json) -> Json:
 
 
 def _statistics(row: Any) -> Json:
-    """Returns `values` with the number of `more`, or the `range` of a column, where the server knows them."""
+    """Returns the `values` and the number of `more`, or the `range` of a column, where known."""
     common, bounds = ([value[:_VALUE_CHARS] for value in row[name] or []] for name in ("common", "bounds"))
     if bounds and not row["is_text"]:
         return {"range": [bounds[0], bounds[-1]]}
@@ -77,7 +77,10 @@ def _statistics(row: Any) -> Json:
 
 
 def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> Json:
-    """Returns the answer to a query that passes the check, with the tables that it `read`; else `error`."""
+    """Returns the answer to a query that passes the check, or an `error`.
+
+    `read` names the tables that the query reads, `more` is True if rows are left out.
+    """
     try:
         query = check(sql, tables, "postgres")
     except Refused as refused:
@@ -95,7 +98,7 @@ def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> J
 
 
 def _refusal(error: Exception) -> str:
-    """Returns the reason for a lacking connection, without the driver's own words."""
+    """Returns the reason for a failed connection, without the driver's own words."""
     if isinstance(error, asyncpg.PostgresError):
         return "the server refuses the connection"
     if isinstance(error, OSError):

@@ -1,11 +1,10 @@
-"""Hints on a query: what its author could not see, said below the rows that it returned.
+"""Hints below the rows of a query, on facts that its author could not see.
 
-The rule, in words: a filter by a text that a column does not have is told of values that are close,
-that contain the text, or of the column that has it. A filter by a text that other values of the
-column contain is told of these. Any other query that found nothing is told how many rows met each
-of its conditions. One with LIMIT is told of a row that ties with the last one and is left out. A
-sum, mean or count over all rows of a table is told of a row that sums up the others. A name with
-blanks is put in quotes.
+A filter by a text that its column lacks gets a hint on close values, on values that contain the
+text, or on the column that has it. A filter by a text that other values contain gets a hint on
+those. Any other query without a row gets the number of rows that meet each of its conditions. A
+query with LIMIT gets a hint on a row that ties with the last one and is left out; a sum, mean or
+count over all rows gets a hint on a row that sums up the others. Names with blanks are quoted.
 """
 
 import json
@@ -37,7 +36,7 @@ _OUTSIDE_QUOTES = re.compile(r"""('(?:[^']|'')*+'|"(?:[^"]|"")*+")""")
 
 
 def hints_below(sql: str, result: Json, tables: Sequence[Json]) -> list[str]:
-    """Returns lines on the `result` of a query over these tables; none where nothing is odd."""
+    """Returns lines on the `result` of a query over some tables; none if nothing is odd."""
     query = read_query(json.dumps({"sql": sql}))
     if query is None:
         return []
@@ -85,10 +84,10 @@ def with_quoted_names(sql: str, tables: Sequence[Json]) -> str:
 
 
 def _written_names(tables: Sequence[Json]) -> dict[str, str]:
-    """Returns the names of columns that need quotes, by the ways in which models write them.
+    """Returns the names of columns that need quotes, by the forms in which models write them.
 
-    These are the name itself, underscores in place of other signs, and T2005 for a name that is a
-    number. 2005 may be one.
+    Forms are the name itself, the name with underscores in place of other signs, and T2005 for a
+    name that is a number such as 2005.
     """
     columns = columns_of(tables)
     plain = {column["name"].casefold() for column in columns}
@@ -109,9 +108,9 @@ def _written_names(tables: Sequence[Json]) -> dict[str, str]:
 
 
 def with_known_tables(sql: str, tables: Sequence[Json]) -> str:
-    """Returns a query with tables called as they are, where only underscores or capitals differ.
+    """Returns a query with the real names of tables, where only underscores or capitals differ.
 
-    Example: `T2024_sales` becomes `t_2024_sales`. The name of a column stays as it is.
+    Example: `T2024_sales` becomes `t_2024_sales`. Names of columns stay as they are.
     """
     names: list[str] = [table["name"] for table in tables]
     known = {_squeezed(name): name for name in names}
@@ -132,9 +131,9 @@ def _squeezed(name: str) -> str:
 
 
 def with_plain_escapes(sql: str) -> str:
-    """Returns a query with line breaks and double quotes where a model escaped them twice.
+    """Returns a query without doubled escapes of line breaks and double quotes.
 
-    Texts keep their line breaks. No query has a quote behind a backslash.
+    Line breaks within texts are kept. No query has a quote after a backslash.
     """
     parts = _OUTSIDE_QUOTES.split(sql.replace('\\"', '"'))
     parts[::2] = [part.replace("\\n", "\n") for part in parts[::2]]
@@ -142,9 +141,9 @@ def with_plain_escapes(sql: str) -> str:
 
 
 def with_quoted_texts(sql: str, tables: Sequence[Json]) -> str:
-    """Returns a query with single quotes around the texts behind a comparison that stand in double ones.
+    """Returns a query with single quotes around compared texts that are in double quotes.
 
-    Example: `WHERE Name = "Radium"` becomes `WHERE Name = 'Radium'`, unless a column is called so.
+    Example: `WHERE Name = "Radium"` becomes `WHERE Name = 'Radium'`, unless a column has that name.
     """
     names = {column["name"].casefold() for column in columns_of(tables)}
 
@@ -158,7 +157,7 @@ def with_quoted_texts(sql: str, tables: Sequence[Json]) -> str:
 
 
 def _has_matched(result: Json) -> bool:
-    """True if a row was found; a count of 0 or a sum of nothing is one row that tells of none."""
+    """True if a row was found; one row of zeros and nulls counts as none."""
     rows = result["rows"]
     if len(rows) != 1:
         return bool(rows)
@@ -168,8 +167,8 @@ def _has_matched(result: Json) -> bool:
 def _on_conditions(met: Json | None) -> list[str]:
     """Returns a line on the conditions of a query that found nothing, by their columns.
 
-    Example: `Of 543 rows, 0 meet the condition on "Price", 120 meet the one on Region.`
-    The values that it compares with are not repeated: they are the model's own, and no data.
+    Example: `Of 543 rows, 0 meet the condition on "Price", 120 meet the one on Region.` Compared
+    values are not repeated: they are the model's own, and not data.
     """
     if not met or not met["rows"]:
         return []
@@ -186,7 +185,7 @@ def _on_conditions(met: Json | None) -> list[str]:
 
 
 def _texts(sql: str) -> dict[str, str]:
-    """Returns the texts in a query as written, by their small letters without wildcards."""
+    """Returns the texts in a query, by their lower case without wildcards."""
     found = dict[str, str]()
     for text in _LITERAL.findall(sql):
         plain = text.replace("''", "'").strip("% ").lower()
@@ -201,7 +200,7 @@ def _on_filters(
     *,
     matched: bool,
 ) -> Iterator[str]:
-    """Yields hints on the texts that columns were compared with; texts are shown as `written`."""
+    """Yields hints on texts that were compared with columns; texts are shown as `written`."""
     columns = columns_of(tables)
     for column, value in islice(_compared(query, columns), _COMPARED):
         text = written.get(value, value)
@@ -209,7 +208,7 @@ def _on_filters(
 
 
 def _compared(query: Query, columns: Sequence[Json]) -> Iterator[tuple[Json, str]]:
-    """Yields the columns of a query's conditions, each with each text that it may equal."""
+    """Yields the columns in a query's conditions, with each text that they are compared with."""
     for name, compared in query.filters.items():
         if compared.ranged:
             continue
@@ -244,7 +243,7 @@ def _on_text(text: str, column: Json, columns: Sequence[Json], *, matched: bool)
 
 
 def _on_totals(query: Query, tables: Sequence[Json]) -> Iterator[str]:
-    """Yields the notes on rows that sum up others, where a query adds up whole columns."""
+    """Yields the notes on rows that sum up others, if a query sums up whole columns."""
     if not query.aggregates:
         return
     for table in tables:
@@ -252,7 +251,7 @@ def _on_totals(query: Query, tables: Sequence[Json]) -> Iterator[str]:
 
 
 def _contains(value: str, text: str) -> bool:
-    """True if a value has a text as words of its own, or begins with it: 1st has 1, 15th not."""
+    """True if a value contains a text as whole words, or begins with it: 1st has 1, 15th has not."""
     pattern = rf"(?<!\w){re.escape(text)}(?!\d)"
     return re.search(pattern, value, re.IGNORECASE) is not None
 
@@ -264,5 +263,5 @@ def _list_text(values: Sequence[str]) -> str:
 
 
 def columns_of(tables: Iterable[Json]) -> list[Json]:
-    """Returns the columns of all these tables."""
+    """Returns the columns of all tables."""
     return [column for table in tables for column in table["columns"]]

@@ -1,9 +1,10 @@
-"""The check of a model's SQL: one SELECT over the given tables. What is refused is explained.
+"""The check of a model's SQL: one SELECT over the given tables. Refusals are explained.
 
-For files it exists for its messages: DuckDB's own locks (`sql_process`) hold without it. A PostgreSQL server offers
-its users more than tables, so there only functions that are known to compute pass, and what runs is the text that was
-checked. The check runs in the engine's process, under its time limit: the parser needs exponential time for some texts.
-Imports little: that process starts often.
+For files it exists for its messages: DuckDB's own locks (`sql_process`) hold without it. A
+PostgreSQL server offers its users more than tables, so there only functions that are known to
+compute pass, and the checked text is what runs. The check runs in the engine's process, under its
+time limit: the parser needs exponential time for some texts. It imports little, because that
+process starts often.
 """
 
 import logging
@@ -44,9 +45,11 @@ class Refused(Exception):
 
 
 def check(sql: str, tables: list[str], dialect: str = "duckdb") -> exp.Expr:
-    """Returns the parsed query. Raises Refused unless it is one SELECT (or WITH, UNION) over `tables`.
+    """Returns the parsed query.
 
-    What is returned names PostgreSQL's tables with their schema: it runs without a path, on which functions may lie.
+    Raises Refused unless it is one SELECT (or WITH, UNION) over `tables`. The result names
+    PostgreSQL's tables with their schema: it runs without a search path, which could contain
+    functions.
     """
     try:
         parsed = sqlglot.parse(sql, read=dialect)
@@ -76,13 +79,13 @@ def check(sql: str, tables: list[str], dialect: str = "duckdb") -> exp.Expr:
 
 
 def tables_read(query: exp.Expr, tables: list[str], dialect: str = "duckdb") -> list[str]:
-    """Returns the names of `tables` that `query` reads."""
+    """Returns the names of the `tables` that `query` reads."""
     read = {_spelled(table, dialect) for table in query.find_all(exp.Table)}
     return [name for name in tables if _plain_name(name) in read]
 
 
 def columns_read(query: exp.Expr) -> list[str] | None:
-    """Returns the names of columns that `query` mentions, in lower case; None for all: it has a `*`."""
+    """Returns the names of columns in `query`, in lower case; None if it selects all with `*`."""
     # count(*) reads no column
     if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
         return None
@@ -90,12 +93,12 @@ def columns_read(query: exp.Expr) -> list[str] | None:
 
 
 def _plain_name(name: str) -> str:
-    """Returns a listed name without quotes, in lower case."""
+    """Returns a name without quotes, in lower case."""
     return name.replace('"', "").lower()
 
 
 def _spelled(table: exp.Table, dialect: str) -> str:
-    """Returns a name in the same form, without the schema that needs not be written."""
+    """Returns a table's name in the form of `_plain_name`, without the default schema."""
     return f"{table.db}.{table.name}".lower().removeprefix(f"{_HOME[dialect]}.").removeprefix(".")
 
 
@@ -112,7 +115,7 @@ def _check_node(node: exp.Expr) -> None:
 
 
 def _check_postgres(node: exp.Expr) -> None:
-    """Refuses calls of the server's code, except of its well-known functions."""
+    """Raises Refused for calls of the server's code, except its well-known functions."""
     if isinstance(node, exp.Anonymous) and not _POSTGRES_FUNCTIONS.fullmatch(node.name.lower()):
         raise Refused(f"The function {one_line(node.name.lower(), NAME_SHOWN_BYTES)} is not available.")
     if isinstance(node, exp.Operator | exp.ObjectIdentifier) or (
@@ -122,7 +125,10 @@ def _check_postgres(node: exp.Expr) -> None:
 
 
 def _check_tables(query: exp.Expr, tables: set[str], own: set[str], dialect: str) -> None:
-    """Refuses all but `tables` and the query's `own`; gives PostgreSQL's tables their schema."""
+    """Raises Refused for other tables than `tables` and the query's `own` ones.
+
+    Gives PostgreSQL's tables their schema.
+    """
     if dialect == "postgres" and (twice := own & tables):
         raise Refused(f"'{twice.pop()}' is a table. Give the WITH clause another name.")
     for table in query.find_all(exp.Table):

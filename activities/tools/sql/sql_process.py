@@ -2,7 +2,7 @@
 
 `activities.bounded` calls `reply`, which opens the tables of a query in an engine and locks it
 before it looks at the query. The engine stays open for the next query over the same tables; other
-tables get a new one. Imports only the check: each process pays for what it imports.
+tables get a new one. The module imports only the check: each process pays for its imports.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 
 
 def _start(setup: Json) -> None:
-    """Opens the tables of `{tables: {name: path}, ...limits}`; the engine reads no other file."""
+    """Opens the tables in `{tables: {name: path}, ...limits}`; the engine reads no other file."""
     if _served:
         _served.pop("database").close()
         _served.clear()
@@ -46,11 +46,12 @@ def _start(setup: Json) -> None:
 
 
 def reply(sql: str, setup: Json) -> Json:
-    """Returns the answer to a query that passes the check; else `error`.
+    """Returns the answer to a query that passes the check, or an `error`.
 
-    It has texts, a mark if there is `more`, the tables that it `read`, the `columns_read`, null for
-    all, how many rows `met` the conditions of a query that found nothing, and a mark if a row that
-    LIMIT leaves out is `tied` with the last one.
+    `rows` are texts, and `more` is True if some are left out. `read` names the tables that were
+    read, `columns_read` their columns, None for all. `met` counts the rows that meet the conditions
+    of a query that found nothing. `tied` is True if a row that LIMIT leaves out ties with the last
+    one.
     """
     if _served.get("tables") != setup["tables"]:
         _start(setup)
@@ -67,7 +68,10 @@ def reply(sql: str, setup: Json) -> Json:
         cursor.execute(statements[0])
         names = [column[0] for column in cursor.description or []]
         fetched = cursor.fetchmany(rows + 1)
-        shown_rows = [[value_text(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
+        cell_chars = setup["cell"]
+        shown_rows = []
+        for row in fetched[:rows]:
+            shown_rows.append([value_text(value)[:cell_chars] for value in row])
         met = conditions_met(cursor, query) if _tells_of_no_row(fetched) else None
         tied = bool(fetched) and leaves_out_a_tie(cursor, query)
     except MemoryError:
@@ -96,7 +100,7 @@ def _tells_of_no_row(fetched: list[tuple[Any, ...]]) -> bool:
 
 
 def refusals(queries: list[str], tables: list[str], dialect: str) -> list[str]:
-    """Returns the reason why each of these queries over some tables cannot run; empty if it can."""
+    """Returns the reason why each query over some tables cannot run; empty if it can."""
     return [_refusal(sql, tables, dialect) for sql in queries]
 
 

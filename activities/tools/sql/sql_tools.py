@@ -1,4 +1,7 @@
-"""Tables of files or of a database: a tool lists them, another runs one SELECT, in processes."""
+"""The tools over tables of files or a database: one lists them, another runs one SELECT.
+
+Queries run in child processes.
+"""
 
 import os
 import re
@@ -81,7 +84,7 @@ _QUERY_WORDS = (
 
 
 class Database:
-    """The tables that a user of a database may read; `url` names the secret with the connection."""
+    """The tables that a database user may read; `url` names the secret with the connection string."""
 
     def __init__(self, url: str, secrets: Secrets) -> None:
         """Raises ValueError if the driver is not installed."""
@@ -101,7 +104,7 @@ class Database:
     def remote(self) -> str:
         """The name of a database on another machine, which sees the queries; empty on this machine.
 
-        A database whose secret is unknown here counts as another machine's.
+        A database whose secret is unknown here counts as remote.
         """
         try:
             hosts = _hosts(self._secrets.value(self._name))
@@ -111,7 +114,7 @@ class Database:
         return "" if is_here else self._name
 
     async def load(self, run: Files | None = None) -> "Database":
-        """Returns itself with its tables described. Raises ToolMisuse if they cannot be now."""
+        """Returns itself with its tables described. Raises ToolMisuse if they cannot be read now."""
         if time.monotonic() - self._described <= _DESCRIBED_SECONDS:
             return self
         described = await self._query_process("", "describe")
@@ -140,7 +143,7 @@ class Database:
 
 
 def _hosts(url: str) -> list[str]:
-    """Returns the hosts, or folders of sockets, in a connection string; else those of the driver.
+    """Returns the hosts, or socket folders, in a connection string, else the driver's default.
 
     Raises ValueError for a text that is no URL.
     """
@@ -153,7 +156,7 @@ def _hosts(url: str) -> list[str]:
 
 
 def _host_in(address: str) -> str:
-    """Returns the host of `user:password@host:port`, or of one with `[host]`."""
+    """Returns the host in `user:password@host:port` or `[host]:port`."""
     _, _, place = address.rpartition("@")
     if place.startswith("["):
         return place.partition("]")[0].strip("[")
@@ -167,7 +170,7 @@ async def _answer(
     function: str,
     *arguments: Any,
 ) -> Json:
-    """Returns the answer of a process.
+    """Returns the answer of a child process.
 
     Raises ToolMisuse, Failed, and ValueError for a database that is down.
     """
@@ -225,12 +228,12 @@ class TableStore:
 
 @cache
 def _engines(module: str) -> ChildProcesses:
-    """Returns the processes that answer queries over files: one set of them for all files."""
+    """Returns the processes that query files; all files share them."""
     return ChildProcesses(module, _LINE, SQL_CHILD_BYTES)
 
 
 class TableTools(ToolSource):
-    """The tools over some tables. `tools` gives the kind of each tool by its name."""
+    """The tools over some tables. `tools` maps the name of each tool to its kind."""
 
     def __init__(self, data: Files | Database, tools: dict[str, str], options: TableOptions) -> None:
         self._store = data if isinstance(data, Database) else FileData(data, TableStore)
@@ -238,7 +241,10 @@ class TableTools(ToolSource):
         self._options = options
 
     async def open(self) -> list[Tool[Any]]:
-        """Returns the tools; a database is not asked, it may be down. Raises ValueError for files or options."""
+        """Returns the tools. Raises ValueError for unusable files or options.
+
+        A database is not asked, because it may be down.
+        """
         is_database = isinstance(self._store, Database)
         server = ""
         if isinstance(self._store, Database):
@@ -279,13 +285,13 @@ class TableTools(ToolSource):
         return f"Values that your subtask names: {'; '.join(conditions)}" if conditions else ""
 
     async def _version(self) -> str:
-        """Returns a text that changes with the team's tables and words; empty for a database."""
+        """Returns a hash of the team's tables and options; empty for a database."""
         if isinstance(self._store, Database):
             return ""
         return sha256_of([await self._store.version(), self._options.model_dump(mode="json")])
 
     async def problems(self) -> list[str]:
-        """Returns the files that cannot be read, with the reasons, or the problem with the database."""
+        """Returns the unreadable files with the reasons, or the problem with the database."""
         try:
             store = await self._store.load()
             if isinstance(store, Database):
@@ -295,7 +301,7 @@ class TableTools(ToolSource):
         return [*store.unread, *store.mistakes]
 
     async def _check_options(self, names: list[str], dialect: str) -> None:
-        """Raises ValueError for unknown tables and for examples that cannot run."""
+        """Raises ValueError for unknown tables, and for examples that cannot run."""
         for name in [*self._options.descriptions, *self._options.sources]:
             if name not in names:
                 raise ValueError(f"there is no table '{name}', the tables are {', '.join(names)}")
@@ -369,9 +375,10 @@ class TableTools(ToolSource):
         return ToolOutput(text, sources=[*sources], readings=readings)
 
     async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> Json:
-        """Returns the result of a query, if need be with the right names and quotes.
+        """Returns the result of a query, with corrected names and quotes if it failed.
 
-        They are put only after it failed, as such words may be an alias. Raises ToolMisuse.
+        They are corrected only after a failure, because such a word may be an alias. Raises
+        ToolMisuse.
         """
         try:
             return await store.query(sql, run_id)
@@ -385,7 +392,7 @@ class TableTools(ToolSource):
 
 
 def _on_failure(problem: str, sql: str, store: TableStore | Database) -> str:
-    """Returns the help for a query that failed: hints, the tables, and files that are missing."""
+    """Returns help for a query that failed: hints, the tables, and unreadable files."""
     hints = "".join(f"{line}\n" for line in on_failed_query(sql, store.tables))
     texts = on_text_columns(problem, sql, store.tables)
     helps = f"{hints}{texts}{overview(store.tables)}"
@@ -395,7 +402,7 @@ def _on_failure(problem: str, sql: str, store: TableStore | Database) -> str:
 
 
 def _plain_quotes(sql: str) -> str:
-    """Returns a query with double quotes around names, in place of MySQL's back quotes."""
+    """Returns a query with double quotes around names, in place of MySQL's backquotes."""
 
     def replaced(part: re.Match[str]) -> str:
         name = part["name"]

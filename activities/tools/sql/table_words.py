@@ -1,4 +1,4 @@
-"""The words on tables that models read: the team's, lists of tables, the results of queries."""
+"""Words about tables for models: the team's, lists of tables, the results of queries."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,18 +25,18 @@ CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there
 
 
 class QueryExample(StrictModel):
-    """A question and the query that answers it, to show how the tables are meant."""
+    """A question and the query that answers it, to show the meaning of the tables."""
 
     question: str
     sql: str
 
 
 class TableOptions(StrictModel):
-    """Options of both tools: which of the team's files are tables, their content, example queries.
+    """Options of both tools: the team's files with tables, their descriptions, example queries.
 
-    Without `tables` the tools read the files of the run alone, which they read in any case. With a
-    `database` they read its tables and no files; `url` names the secret that is its connection
-    string.
+    Without `tables` the tools read only the files of the run, which they always read. With a
+    `database` they read its tables and no files; `url` is the name of the secret with its
+    connection string.
     """
 
     tables: str = ""
@@ -57,19 +57,19 @@ class TableOptions(StrictModel):
 
 
 def about_table(table: Json, options: TableOptions) -> str:
-    """Returns the team's words on a table, else its owner's or database's, else its heading."""
+    """Returns the description of a table, by the team, its owner or database, else its heading."""
     about: str = options.descriptions.get(table["name"]) or table.get("about", "")
     return (about or cut(" / ".join(table.get("above", [])), limits.LINE_BYTES)).rstrip(".")
 
 
 def word_lines(words: Mapping[str, str]) -> list[str]:
-    """Returns a line for each word of the house with its meaning."""
+    """Returns a line for each word of the house, such as `revenue = amount without returns`."""
     said = [clean(f"{word} = {meaning}") for word, meaning in words.items()]
     return [one_line(line, limits.SENTENCE_BYTES) for line in said]
 
 
 def meaning(column: Json) -> str:
-    """Returns the words of a column's description, empty without any."""
+    """Returns the description of a column; empty without one."""
     about: str = column.get("about", "")
     return about.rstrip(".")
 
@@ -83,13 +83,13 @@ def column_summary(column: Json) -> str:
 
 
 def _unit(column: Json) -> str:
-    """Returns the unit of a column's values behind a blank, empty if they have none."""
+    """Returns the unit of a column's values after a blank; empty if they have none."""
     unit = column.get("unit", "")
     return f" {unit}" if unit else ""
 
 
 def readings_of(tables: list[Json], names: list[str] | None) -> list[str]:
-    """Returns the readings of the columns of these names, those first that changed their text."""
+    """Returns the readings of the named columns; changed texts come first."""
     told = list[tuple[bool, str]]()
     for table in tables:
         for column in table["columns"]:
@@ -103,9 +103,9 @@ def readings_of(tables: list[Json], names: list[str] | None) -> list[str]:
 
 
 def all_described(tables: list[Json], options: TableOptions, room: int) -> list[str]:
-    """Returns descriptions of all tables, cut if they have more characters than there is room.
+    """Returns descriptions of all tables, cut to `room` characters.
 
-    No more is made of a table than is shown: all of many would keep the event loop too long.
+    Only the shown part of a table is described: all of many would keep the event loop too long.
     """
     wholes = ("\n".join(until_full(description_lines(table, options), room)) for table in tables)
     shown = until_full(wholes, room)
@@ -138,7 +138,7 @@ def description_lines(table: Json, options: TableOptions) -> Iterator[str]:
 
 
 def _notes(table: Json) -> Iterator[str]:
-    """Yields the notes on a table; a note on many of its columns comes once.
+    """Yields the notes on a table; a note on many columns is given once.
 
     Example: `2004, 2005, 2006 and 7 more columns: commas group thousands`.
     """
@@ -159,7 +159,7 @@ def _notes(table: Json) -> Iterator[str]:
 
 
 def until_full(parts: Iterable[str], room: int) -> list[str]:
-    """Returns the first parts that have so many characters. No more of them are made."""
+    """Returns the first parts up to `room` characters, without making any further ones."""
     found = list[str]()
     for part in parts:
         found.append(part)
@@ -170,7 +170,7 @@ def until_full(parts: Iterable[str], room: int) -> list[str]:
 
 
 def example_block(example: QueryExample) -> str:
-    """Returns an example query as it is shown to models."""
+    """Returns an example query in the form that models see."""
     question = one_line(example.question, limits.SENTENCE_BYTES).replace('"', "'")
     return f'<{EXAMPLE} question="{question}">\n{example.sql.strip()}\n</{EXAMPLE}>'
 

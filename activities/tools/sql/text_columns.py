@@ -1,7 +1,7 @@
-"""Hints on columns of texts that a query compared or calculated with as numbers.
+"""Hints on text columns that a query compared or calculated with as numbers.
 
-Example: `avg("No. of cases")` over texts such as `630308[495000-801000]`, whose numbers can be
-taken out.
+Example: `avg("No. of cases")` over texts such as `630308[495000-801000]`, from which the numbers
+can be extracted.
 """
 
 import re
@@ -24,7 +24,7 @@ _COLUMNS = 2  # told of one query
 
 
 def on_text_columns(problem: str, sql: str, tables: Sequence[Json]) -> str:
-    """Returns lines on the columns of texts that made a query fail; empty for any other problem."""
+    """Returns lines on the text columns that made a query fail; empty for any other problem."""
     columns = columns_of(tables)
     converted = _CONVERTED.search(problem)
     if converted is not None:

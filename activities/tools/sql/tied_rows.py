@@ -1,7 +1,7 @@
-"""Rows that LIMIT leaves out although they tie with the last one that it lets through.
+"""Rows that LIMIT leaves out although they tie with the last row that it returns.
 
-Example: of `SELECT name FROM staff ORDER BY age DESC LIMIT 1` where two are the oldest.
-Runs in the engine's process, so it imports little.
+Example: `SELECT name FROM staff ORDER BY age DESC LIMIT 1`, where two people are the oldest. Runs
+in the engine's process, so it imports little.
 """
 
 from copy import deepcopy
@@ -17,7 +17,7 @@ _MOST_ROWS = 20  # of a LIMIT: who asks for more looks at a part of the rows, no
 def leaves_out_a_tie(cursor: duckdb.DuckDBPyConnection, query: exp.Expr) -> bool:
     """True if the first row that LIMIT leaves out equals the last one shown in all sort keys.
 
-    False if it takes too long to find out.
+    False if the check takes too long.
     """
     if not isinstance(query, exp.Select) or query.args.get("distinct"):
         return False
@@ -35,7 +35,7 @@ def leaves_out_a_tie(cursor: duckdb.DuckDBPyConnection, query: exp.Expr) -> bool
 
 
 def _limit_of(query: exp.Select) -> int | None:
-    """Returns the number of rows that a query limits itself to; None if others are skipped, too."""
+    """Returns the LIMIT of a query; None without one, and with an OFFSET."""
     limit = query.args.get("limit")
     if not isinstance(limit, exp.Limit) or query.args.get("offset"):
         return None
@@ -48,7 +48,7 @@ def _limit_of(query: exp.Select) -> int | None:
 
 
 def _sort_keys(query: exp.Select) -> list[exp.Expr] | None:
-    """Returns the sort keys of a query, None without any; a number means a column's place."""
+    """Returns the sort keys of a query, None without any; a number is replaced by its column."""
     order = query.args.get("order")
     if not isinstance(order, exp.Order):
         return None

@@ -1,7 +1,8 @@
-"""The process that fetches a page and makes text of it, so that neither can harm nor block its Worker.
+"""The process that fetches a page and extracts its text, so that neither can harm the Worker.
 
-`activities.bounded` calls `fetch`, and bounds its time and memory. It has no environment, so no proxy is asked. A host
-is resolved once, all its addresses are checked, and one of these is connected to.
+`activities.bounded` calls `fetch`, and limits its time and memory. The process has no environment,
+so no proxy is used. A host is resolved once, all its addresses are checked, and one of them is
+connected to.
 """
 
 import contextlib
@@ -37,7 +38,11 @@ _READERS = {
 
 
 def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) -> Json:
-    """Returns the `text` of a page, and the `url` where its host, or `sites`, which alone may be `private`, led."""
+    """Returns the `text` of a page, and its final `url` after redirects.
+
+    Redirects may lead to the same host, and to `sites`, which alone may be `private`. Raises
+    NotFetched.
+    """
     listed, own = {Site(*site) for site in sites}, site_of(url)
     for _ in range(_REDIRECTS + 1):
         here = site_of(url)
@@ -56,7 +61,7 @@ def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) 
 
 
 def _connect(here: Site, private: bool) -> socket.socket:
-    """Returns a connection to one of the host's addresses, of which none may be forbidden."""
+    """Returns a connection to the host. Raises NotFetched if any of its addresses is forbidden."""
     try:
         found = socket.getaddrinfo(here.host, here.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -1,4 +1,4 @@
-"""The limits of web requests: the form of a URL, and the addresses that a host may have."""
+"""The rules of web requests: valid URLs, and the addresses that a host may have."""
 
 import ipaddress
 import re
@@ -18,11 +18,11 @@ _PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
 
 
 class NotFetched(Exception):
-    """A URL that is not fetched; the message says why."""
+    """A URL that is not fetched, for the reason in the message."""
 
 
 class Site(NamedTuple):
-    """The part of a URL that says where it goes."""
+    """The target of a URL."""
 
     scheme: str
     host: str
@@ -32,7 +32,7 @@ class Site(NamedTuple):
 def site_of(url: str) -> Site:
     """Returns the site of a URL.
 
-    Raises NotFetched for one that programs may read in several ways.
+    Raises NotFetched for a URL that programs may interpret differently.
     """
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise NotFetched("a URL has no blanks and none but ASCII characters: write xn-- in names, %XX elsewhere")
@@ -55,7 +55,7 @@ def site_of(url: str) -> Site:
 
 
 def sites_of(entry: str) -> list[Site]:
-    """Returns the sites that a team's file opens with a host, or with `host:port`.
+    """Returns the sites for an entry of a team's file: a host, or `host:port`.
 
     Raises NotFetched.
     """
@@ -65,7 +65,7 @@ def sites_of(entry: str) -> list[Site]:
 
 
 def is_allowed(address: str, private: bool) -> bool:
-    """True if an address may be connected to: a public one, with `private` also a loopback or private one."""
+    """True if an address may be connected to: a public one, with `private` also a local one."""
     ip = ipaddress.ip_address(address)
     if any(ip in ipaddress.ip_network(network) for network in _NEVER.split()):
         return False

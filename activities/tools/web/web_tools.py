@@ -30,7 +30,7 @@ _URL_ENDS = r"""[.,;:!?*_'")\]}]{0,4}(?:[\s<>"'`#\\|]|\Z)"""
 
 
 class WebOptions(StrictModel):
-    """Options: the hosts whose pages may be fetched, and whether these may have private addresses."""
+    """Options: the hosts whose pages may be fetched, and whether they may have private addresses."""
 
     hosts: Annotated[list[str], Field(max_length=_HOSTS)] = []
     private: bool = False
@@ -43,13 +43,12 @@ class WebFetch(Arguments):
 
 
 class WebTools(ToolSource):
-    """The tools that fetch pages.
+    """The tools that fetch pages, which are public and untrusted.
 
-    Their pages are public and untrusted; that fetching one has no effects needs a rule. A URL that
-    a model makes up could carry data away in its query. So only two kinds of URLs are asked for:
-    those that stand, exactly so, in a brief or an attachment that no untrusted text had a part in,
-    and those of hosts that the team's file names, which thereby may get to know what is asked of
-    them.
+    A fetch has no effects only by a rule, because a URL that a model makes up could carry data away
+    in its query. So only two kinds of URLs are fetched: URLs that occur exactly in a brief or an
+    attachment without untrusted text, and URLs of hosts that the team's file names. Those hosts may
+    learn what is asked of them.
     """
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: WebOptions) -> None:
@@ -60,7 +59,7 @@ class WebTools(ToolSource):
         self._children = ChildProcesses(_MODULE, _LINE, _MEMORY, seconds=_ORPHAN_SECONDS, file_bytes=_FILE_BYTES)
 
     async def open(self) -> list[Tool[Any]]:
-        """Returns the tools. Raises ValueError for what is no host."""
+        """Returns the tools. Raises ValueError for an invalid host."""
         for host in self._options.hosts:
             try:
                 self._sites += sites_of(host)
@@ -87,7 +86,7 @@ class WebTools(ToolSource):
         return await (context.once(f"web page {url}", fetch) if context.once else fetch())
 
     async def _page(self, url: str, site: Site, run_id: str) -> ToolOutput:
-        """Returns the page, asked for now. Raises ToolMisuse."""
+        """Fetches the page now, and returns it. Raises ToolMisuse."""
         try:
             with tempfile.TemporaryDirectory(prefix="supervisor-page-") as folder:
                 asked = (url, self._sites, self._options.private, folder)
@@ -105,7 +104,7 @@ def _misuse(url: str, problem: str) -> ToolMisuse:
 
 
 async def _unnamed(url: str, context: ToolContext) -> str | None:
-    """Returns the reason why a URL is not named by the subtask, None if it is."""
+    """Returns the reason why a URL does not count as named by the subtask, None if it does."""
     if not url.startswith("https://"):
         return "it does not begin with https://"
     for read in (context.brief, *context.attachments.values()):
@@ -118,5 +117,5 @@ async def _unnamed(url: str, context: ToolContext) -> str | None:
 
 
 def stands_in(url: str, text: str) -> bool:
-    """True if the text has exactly this URL, and not only a longer one that begins with it."""
+    """True if the text contains exactly this URL, not only a longer one that begins with it."""
     return re.search(re.escape(url) + _URL_ENDS, text) is not None
