@@ -53,7 +53,8 @@ class FairPool:
             self._free -= 1
             self._turns += 1
             now = time.monotonic()
-            question = min(line.admissible(), key=lambda each: self._seconds(each.owner, now))
+            questions = line.admissible()
+            question = min(questions, key=lambda waiting: self._seconds(waiting.owner, now))
             line.admit(question, self._turns)
 
     def free_place(self, owner: str, seconds: float) -> None:
@@ -124,8 +125,12 @@ class QuestionLine:
         """Returns the questions that may get a place now, in the order of their arrival."""
         if self.open >= self._most:
             return []
-        waiting = [each for each in self._waiting if not each.admitted.cancelled()]
-        return [each for each in waiting if self._open_of[each.owner] < self._most_of_one]
+        admissible = []
+        for question in self._waiting:
+            has_room = self._open_of[question.owner] < self._most_of_one
+            if has_room and not question.admitted.cancelled():
+                admissible.append(question)
+        return admissible
 
     def admit(self, question: WaitingQuestion, turn: int) -> None:
         """Gives a question its place."""

@@ -165,7 +165,7 @@ class EvalActivities:
         """Returns the stored opinions by case: question, variant and repetition."""
         keys = [key for key in listed if is_named("opinion", key)]
         kept = (await self.store.read_all(keys, KeptOpinion.model_validate_json)).values()
-        return {each.case: each.opinion for each in kept}
+        return {opinion.case: opinion.opinion for opinion in kept}
 
     async def _store_given_findings(self, call: EvalCall, case: EvalCase) -> None:
         """Stores the given findings of a question for its run, which reads nothing else."""

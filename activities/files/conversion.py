@@ -160,12 +160,13 @@ def _read_table(
     own = folder / f"table-{sheet}"
     own.mkdir()
     said = _with_header(described, table.header)
-    made = table_files.row_tables([(sheet, lambda: table.rows)], path, own, said)
-    for each in made:
-        each["above"] = [*([table.above] if table.above else []), *each.get("above", [])]
+    tables = table_files.row_tables([(sheet, lambda: table.rows)], path, own, said)
+    for report in tables:
+        if table.above:
+            report["above"] = [table.above, *report.get("above", [])]
         if table.repeats:
-            each["notes"].append("cells over several rows or columns are repeated in each of them")
-    return made
+            report["notes"].append("cells over several rows or columns are repeated in each of them")
+    return tables
 
 
 def _with_header(described: FileDescription | None, rows: int) -> TableDescription | None:

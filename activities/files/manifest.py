@@ -87,10 +87,16 @@ def _first_inside(folder: Path) -> list[Path]:
 def _walk_folder(folder: Path) -> Iterator[Path]:
     """Yields the files, links and unreadable folders in a folder, without hidden folders."""
     closed: list[OSError] = []
-    for at, folders, files in os.walk(folder, onerror=closed.append):
+    for place, folders, files in os.walk(folder, onerror=closed.append):
+        # In place: these folders are walked next. Links to folders are not.
         folders[:] = [name for name in folders if not _is_hidden(name)]
-        yield from (Path(at, name) for name in (*files, *(n for n in folders if os.path.islink(os.path.join(at, n)))))
-    yield from (Path(error.filename) for error in closed)
+        for name in files:
+            yield Path(place, name)
+        for name in folders:
+            if os.path.islink(os.path.join(place, name)):
+                yield Path(place, name)
+    for error in closed:
+        yield Path(error.filename)
 
 
 def _is_hidden(name: str) -> bool:

@@ -250,8 +250,12 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     asked = {subtask.id: subtask.whole for subtask in plan.subtasks}
     by_id = {finding.subtask_id: finding for finding in findings}
 
-    # A verdict without feedback gives its worker agent nothing to fix.
-    failing = [each for each in draft.verdicts if not each.ok and each.feedback.strip() and each.subtask_id in reviewed]
+    failing = []
+    for verdict in draft.verdicts:
+        # A verdict without feedback gives its worker agent nothing to fix.
+        has_feedback = bool(verdict.feedback.strip())
+        if not verdict.ok and has_feedback and verdict.subtask_id in reviewed:
+            failing.append(verdict)
     for verdict in failing[: limits.VERDICTS]:
         words = cut(known.standing(verdict.feedback), limits.FEEDBACK_BYTES)
         subtask = asked.get(verdict.subtask_id, goal)
@@ -260,15 +264,19 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
         else:
             reply.without_effect.append(verdict.subtask_id)
 
-    found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
+    # Conflicts between the same findings are settled together.
+    found: dict[frozenset[str], Contradiction] = {}
     for conflict in draft.conflicts:
-        ids = [subtask_id for subtask_id in dict.fromkeys(conflict.subtask_ids) if subtask_id in reviewed]
-        description = known.standing(conflict.description)
-        if len(ids) > 1 and conflict.description.strip():
-            one = found.setdefault(frozenset(ids), Contradiction(subtask_ids=ids, description=""))
-            one.description = cut(f"{one.description}\n{description}".strip(), limits.PARAGRAPH_BYTES)
-    for one in found.values():
-        one.description = one.description or _DIFFER
+        named = dict.fromkeys(conflict.subtask_ids)
+        ids = [subtask_id for subtask_id in named if subtask_id in reviewed]
+        if len(ids) < 2 or not conflict.description.strip():
+            continue
+        new = Contradiction(subtask_ids=ids, description="")
+        joint = found.setdefault(frozenset(ids), new)
+        description = f"{joint.description}\n{known.standing(conflict.description)}".strip()
+        joint.description = cut(description, limits.PARAGRAPH_BYTES)
+    for joint in found.values():
+        joint.description = joint.description or _DIFFER
     reply.conflicts = [*found.values()][: limits.CONFLICTS]
 
     lacks = (one_line(known.standing(item), limits.PARAGRAPH_BYTES) for item in draft.missing)

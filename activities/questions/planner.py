@@ -418,9 +418,11 @@ def _is_usable(description: str) -> bool:
 
 def fits(pattern: str, goal: str) -> bool:
     """True if a goal matches the pattern of a route: it contains the words; `*` matches anything."""
-    pattern, text = (" ".join(each.casefold().split()) for each in (pattern, goal))
-    if "*" not in pattern:
-        words, said = (" ".join(re.findall(r"\w+", each)) for each in (pattern, text))
-        return bool(words) and f" {words} " in f" {said} "
-    # Linear in the text: it never tries again.
-    return fnmatchcase(text, re.sub(r"[?[]", r"[\g<0>]", pattern))
+    wanted = " ".join(pattern.casefold().split())
+    text = " ".join(goal.casefold().split())
+    if "*" in wanted:
+        # Linear in the text: it never tries again.
+        return fnmatchcase(text, re.sub(r"[?[]", r"[\g<0>]", wanted))
+    words = " ".join(re.findall(r"\w+", wanted))
+    goal_words = " ".join(re.findall(r"\w+", text))
+    return bool(words) and f" {words} " in f" {goal_words} "

@@ -100,7 +100,9 @@ def _as_allowed(part: Any, value: Any, repeated: bool) -> Any:
         return ""
     if not isinstance(value, str):
         return value
-    kinds = [each.get("type") if isinstance(each, dict) else None for each in part.get("anyOf", [part])]
+    kinds = []
+    for branch in part.get("anyOf", [part]):
+        kinds.append(branch.get("type") if isinstance(branch, dict) else None)
     is_number = all(kind in ("number", "integer", "null") for kind in kinds) and kinds != ["null"]
     return json.loads(value) if is_number and _PLAIN_NUMBER.fullmatch(value) else value
 

@@ -120,9 +120,10 @@ def _inlined(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator
             raise ValueError
         return own
     if isinstance(kind, list):
-        return {"anyOf": [inner({**own, "type": one}) for one in kind]}
+        return {"anyOf": [inner({**own, "type": name}) for name in kind]}
     if kind is None and rules in ({"anyOf"}, {"oneOf"}):
-        return {"anyOf": [inner(one) for one in own.pop(rules.pop())], **own}
+        branches = own.pop(rules.pop())
+        return {"anyOf": [inner(branch) for branch in branches], **own}
     return _typed(own, rules, inner)
 
 

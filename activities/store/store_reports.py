@@ -56,7 +56,7 @@ async def report_away(run: RunRef | None, why: str) -> None:
     try:
         described = await root.describe(rpc_timeout=_RPC_TIMEOUT)
         pending = described.raw_description.pending_activities
-        if not any(each.activity_type.name == _AWAIT_STORE for each in pending):
+        if not any(call.activity_type.name == _AWAIT_STORE for call in pending):
             await root.signal(STORE_AWAY_SIGNAL, report, rpc_timeout=_RPC_TIMEOUT)
     except RPCError as error:
         activity.logger.warning("the run does not know yet that its store is away: %s", error)

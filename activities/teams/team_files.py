@@ -198,7 +198,8 @@ class TeamFiles:
             toolbox = (await self.load(team)).toolbox
         except TeamError as error:
             raise _refusal(f"{where}: {error.message}") from None
-        offered = [each.name for each in toolbox.tools_named(toolbox.names()) if each.inline]
+        tools = toolbox.tools_named(toolbox.names())
+        offered = [other.name for other in tools if other.inline]
         if tool not in offered:
             has = ", ".join(offered) or "none"
             raise _refusal(
@@ -218,11 +219,11 @@ class TeamFiles:
 
     def folder(self, name: str) -> Path:
         """Returns the folder of the team of that name. Raises TeamError `UnknownTeam`."""
-        known_as = [name, _FORMER_NAMES.get(name, name)] if is_name(name) else []
-        for each in known_as:
+        folder_names = [name, _FORMER_NAMES.get(name, name)] if is_name(name) else []
+        for folder_name in folder_names:
             for folder in self._folders:
-                if (folder / each / "team.toml").is_file():
-                    return folder / each
+                if (folder / folder_name / "team.toml").is_file():
+                    return folder / folder_name
         names = list(filter(is_name, self.names()))
         meant = did_you_mean(name, names) if is_name(name) else f": a name is {NAME_RULE}"
         known = ", ".join(names) or "none"

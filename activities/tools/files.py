@@ -70,9 +70,12 @@ class FileData(Generic[T]):
         """Returns the value for the current files. Raises ValueError if they cannot be used."""
         of_run = await run.reports() if run else []
         taken = {report.name for report in of_run}
-        own = await self._files.reports()
-        own = [replace(each, name=f"{each.name} (of the team)") if each.name in taken else each for each in own]
-        reports = [*own, *of_run]
+        reports = []
+        for report in await self._files.reports():
+            if report.name in taken:
+                report = replace(report, name=f"{report.name} (of the team)")
+            reports.append(report)
+        reports += of_run
         key = tuple(map(_state_of, reports))
         if key not in self._made:
             self._made[key] = self._make(with_unique_tables(reports))

@@ -10,7 +10,7 @@ _DATE_CHARS = 40
 def read_dates(rows: Rows, name: str, profile: Profile) -> ColumnReading | None:
     """Returns the reading of a column of dates; None for other columns."""
     cells = [*profile.numbers, *profile.words]
-    dated = [one.times for one in cells if _may_be_date(one.shape)]
+    dated = [same.times for same in cells if _may_be_date(same.shape)]
     if not profile.filled_count or sum(dated) < MOSTLY * profile.filled_count:
         return None
     text = trimmed_sql(name)
@@ -43,7 +43,7 @@ def _may_be_date(shape: str) -> bool:
 
 
 def _fits(readings: list[DateReading]) -> str:
-    return ", ".join(f"count({one.value_sql})" for one in readings)
+    return ", ".join(f"count({reading.value_sql})" for reading in readings)
 
 
 def _as_dates(name: str, reading: DateReading, written: str) -> ColumnReading:

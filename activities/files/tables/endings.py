@@ -194,13 +194,14 @@ def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str
 
     notes, others, before = list[str](), list[str](), 0
     for row, text, *values in found[:_NAMED]:
-        one = f"row {row} {text[:_LONG]!r}"
+        place = f"row {row} {text[:_LONG]!r}"
         sums = _sums(database, source, numbers, 0, row), _sums(database, source, numbers, before, row)
         is_sum = _is_plain_sum if row == unnamed else _is_sum
-        if any(is_sum(values, each) for each in sums) and row > 2:
-            notes.append(f"{one} {ADDED_UP_TOTAL}: leave it out where you add up")
+        is_total = any(is_sum(values, sums_above) for sums_above in sums)
+        if is_total and row > 2:
+            notes.append(f"{place} {ADDED_UP_TOTAL}: leave it out where you add up")
         elif row != unnamed:
-            others.append(one)
+            others.append(place)
         before = row
     if others:
         notes.append(

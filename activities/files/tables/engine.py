@@ -132,9 +132,9 @@ def _few_values(
     values = dict[str, Distinct]()
     for some in _batches(names):
         columns = [quoted(name) for name in some]
-        longest = ", ".join(f"max(length({each}))" for each in columns)
+        longest = ", ".join(f"max(length({column}))" for column in columns)
         lengths = database.execute(f"SELECT {longest} FROM {source}").fetchone() or ()
-        begun = ", ".join(f"left({each}, {_VALUE_CHARS})" for each in columns)
+        begun = ", ".join(f"left({column}, {_VALUE_CHARS})" for column in columns)
         cells = zip(*database.execute(f"SELECT {begun} FROM {source}").fetchall(), strict=True)
         for name, length, texts in zip(some, lengths, cells, strict=True):
             distinct = {*texts} - {None}

@@ -198,9 +198,10 @@ class _Process:
             async with asyncio.timeout(_LIST_SECONDS):
                 while True:
                     page = await self.client.list_tools(cursor=cursor)
-                    for each in page.tools:
-                        about = each.description or ""
-                        live.append(Pinned(name=each.name, description=about, input_schema=each.input_schema))
+                    for tool in page.tools:
+                        about = tool.description or ""
+                        schema = tool.input_schema
+                        live.append(Pinned(name=tool.name, description=about, input_schema=schema))
                     if not (cursor := page.next_cursor):
                         break
         except TimeoutError:

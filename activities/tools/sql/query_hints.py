@@ -98,7 +98,7 @@ def _written_names(tables: Sequence[Json]) -> dict[str, str]:
             continue
         if name.isdigit():
             made_up = (f"{letter}{name}" for letter in _BEFORE_NUMBERS)
-            by_letters |= {each: name for each in made_up if each not in plain}
+            by_letters |= {form: name for form in made_up if form not in plain}
             continue
         by_letters[name.casefold()] = name
         joined = re.sub(r"\W+", "_", name).strip("_").casefold()
@@ -233,7 +233,7 @@ def _on_text(text: str, column: Json, columns: Sequence[Json], *, matched: bool)
         return
 
     meant = closest(plain, values)
-    homes = [each for each in columns if plain in each.get("values", [])]
+    homes = [other for other in columns if plain in other.get("values", [])]
     if others and not is_pattern:
         yield f"{name} has no {quoted(plain)}, but {_list_text(others)}."
     elif meant is not None:
