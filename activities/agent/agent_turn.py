@@ -7,9 +7,9 @@ from functools import partial
 
 from temporalio import activity
 
+from activities.agent.agent_doubts import other_words
 from activities.agent.early_doubts import early_doubts
 from activities.agent.grounds import read_grounds
-from activities.agent.other_queries import other_words
 from activities.agent.query_first import next_step, offered_tools, shown_tables
 from activities.agent.stored_conclusions import store_conclusion
 from activities.contracts.run_contracts import SubtaskBrief

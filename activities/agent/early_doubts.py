@@ -7,8 +7,8 @@ rows it makes up a mean.
 from collections.abc import Sequence
 from functools import partial
 
+from activities.agent.agent_doubts import doubts_of, outputs_of
 from activities.agent.grounds import asked, read_grounds
-from activities.agent.other_queries import doubts_of, outputs_of
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import Entry, texts_of
 from activities.model.journalled_call import ModelCalls

@@ -9,8 +9,8 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
+from activities.agent.agent_doubts import doubts_of
 from activities.agent.grounds import Grounds, asked, needs_data, read_grounds, told
-from activities.agent.other_queries import doubts_of
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import Entry
 from activities.model.journalled_call import Answered, ModelCalls

@@ -188,7 +188,8 @@ def _without(matches: Sequence[re.Match[str]], text: str) -> str:
     """Returns a text with a blank in place of each match."""
     starts = [match.start() for match in matches]
     ends = [match.end() for match in matches]
-    return " ".join(text[end:start] for end, start in zip([0, *ends], [*starts, len(text)], strict=True))
+    between = zip([0, *ends], [*starts, len(text)], strict=True)
+    return " ".join(text[end:start] for end, start in between)
 
 
 def _with_others(

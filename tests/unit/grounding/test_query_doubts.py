@@ -85,6 +85,18 @@ def doubts(question: str, sql: str, *rows: str, more: tuple[Source, ...] = ()) -
             ),
             "does not read wins, of which the question asks for the most",
         ),
+        # One of two.
+        (
+            "Were more voyages made in 1990 or 1991?",
+            (
+                "SELECT Year, count(*) AS n FROM voyages WHERE Year IN (1990, 1991) GROUP BY Year ORDER BY n DESC",
+                "Year | n",
+                "1991 | 4",
+                "1990 | 2",
+            ),
+            ("SELECT count(*) FROM voyages WHERE Year IN (1990, 1991)", "n", "6"),
+            "asks which of two",
+        ),
         # A name that is only left out.
         (
             "Which ship came right after Borealis?",

@@ -54,6 +54,13 @@ COUNT = re.compile(
 )
 _HOW_MANY = "how many|(?:total )?number of|wie viele|anzahl der"
 COUNTED = re.compile(rf"\b(?:{_HOW_MANY})\s+(?P<noun>[\w'’-]+)", re.IGNORECASE)
+ONE_OF_TWO = re.compile(
+    r"""
+    \b (?:more|most|higher|highest|longer|larger|bigger|older|earlier|later|better|fewer|less) \b
+    [^?]{0,200} \b (?P<one>\w{1,40}) \s or \s (?P<other>\w{1,40}) \s? \?
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 TOTAL_OF = re.compile(rf"\b(?:{_HOW_MANY}|total(?: of)?) (?P<noun>\w{{3,}})", re.IGNORECASE)
 """A number of something that a column may hold, as in "total wins" and "how many points"."""
 DIFFERENCE = re.compile(

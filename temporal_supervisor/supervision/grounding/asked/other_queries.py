@@ -59,7 +59,7 @@ def other_query_doubts(
 
 
 def other_result(others: Sequence[Source]) -> str:
-    """Returns a sentence on the result that most of the other queries have; empty if none found any.
+    """Returns a sentence on the result that most other queries have; empty if none found any.
 
     Example: `another query for it returned 17: SELECT count(*) FROM finishes WHERE place = 1`.
     """

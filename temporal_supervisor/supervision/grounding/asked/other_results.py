@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, TIED
 from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.base.text import has_whole, quoted
 from temporal_supervisor.supervision.grounding.asked import asked_words as said
@@ -59,11 +60,23 @@ def total_row(asked: AskedAndRead) -> Iterator[str]:
         return
     for cell in query.cells:
         if _SUMS_UP.fullmatch(cell) and cell.lower() not in asked.question.lower():
-            yield f"the row {quoted(cell)} sums up the others, and the query takes it for one of them"
+            row = f"the row {quoted(cell)}"
+            yield f"{row} sums up the others, and the query takes it for one of them"
+
+
+def notes_ignored(asked: AskedAndRead) -> Iterator[str]:
+    """Yields a doubt for each such note below the query that the finding rests on."""
+    query = asked.only_query
+    if query is None:
+        return
+    if TIED in query.notes:
+        yield f"{TIED}, which may be meant as well"
+    if ADDED_UP_TOTAL in query.notes:
+        yield "the query counts in a row that is the sum of the others"
 
 
 def other_kind(asked: AskedAndRead) -> Iterator[str]:
-    """Yields that the only row is of another kind than the question asks for: a number where it asks who."""
+    """Yields that the only row is of another kind than is asked for: a number to the question who."""
     query, question = asked.only_row, asked.question
     if query is None:
         return
@@ -80,6 +93,19 @@ def other_kind(asked: AskedAndRead) -> Iterator[str]:
         yield "the query returns no number, and the question asks how many"
     elif len(query.heads) == 1 and _NO_COUNT.search(query.heads[0]) and not query.shape.subtracts:
         yield f"the query returns {query.heads[0]}, and the question asks how many"
+
+
+def none_of_two(asked: AskedAndRead) -> Iterator[str]:
+    """Yields a doubt if one of two is asked for, and the only row has a figure in its place.
+
+    Example: `20` for "Were more episodes aired in 1967 or 1968?"
+    """
+    query = asked.only_row
+    choice = said.ONE_OF_TWO.search(asked.question)
+    if query is None or choice is None or len(query.cells) != 1 or not query.numbers:
+        return
+    if query.cells[0].lower() not in (choice["one"].lower(), choice["other"].lower()):
+        yield "the query returns one number, and the question asks which of two"
 
 
 def other_name(asked: AskedAndRead) -> Iterator[str]:
@@ -144,7 +170,8 @@ def _most_of_another(
             continue
         is_a_mere_name = aliases >= stems(key) and selected.isdisjoint(stems(key))
         if is_a_mere_name:
-            yield f"the query does not read {name}, of which the question asks for the {words[place - 1]}"
+            asked_for = f"the question asks for the {words[place - 1]}"
+            yield f"the query does not read {name}, of which {asked_for}"
 
 
 def _not_shown(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shown: frozenset[str]) -> Iterator[str]:

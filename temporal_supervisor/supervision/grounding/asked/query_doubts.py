@@ -1,4 +1,4 @@
-"""Doubts about the queries behind an answer: reasons to think that they ask something else than the question.
+"""Doubts about the queries behind an answer: they may ask something else than the question does.
 
 A query proves its figures, whatever it asks for. So the words of the question are compared with
 what all queries together choose, compute and show. Whoever has read rows that can be compared may
@@ -15,15 +15,18 @@ from temporal_supervisor.supervision.grounding.asked.methods_left_out import (
     methods_left_out,
     uses_a_method,
 )
-from temporal_supervisor.supervision.grounding.asked.named_row_alone import named_row_alone
-from temporal_supervisor.supervision.grounding.asked.names_excluded import names_excluded
-from temporal_supervisor.supervision.grounding.asked.notes_ignored import notes_ignored
+from temporal_supervisor.supervision.grounding.asked.named_rows import (
+    named_row_alone,
+    names_excluded,
+)
 from temporal_supervisor.supervision.grounding.asked.other_results import (
     no_count,
     no_mean,
+    none_of_two,
     not_added_up,
     not_chosen,
     not_computed,
+    notes_ignored,
     other_column,
     other_end,
     other_kind,
@@ -87,6 +90,7 @@ def _doubts(asked: AskedAndRead) -> Iterator[str]:
     yield from other_end(asked)
     yield from total_row(asked)
     yield from other_kind(asked)
+    yield from none_of_two(asked)
     yield from other_name(asked)
     yield from other_column(asked)
     yield from not_added_up(asked)
