@@ -81,7 +81,7 @@ def _add_nested(status: Status, report: SubtaskReport, below: Status) -> None:
     """Adds the status of a nested run to that of the run above, whose subtask `report` is."""
     nested = report.nested
     assert nested is not None
-    status.waiting += [wait.below(report.id) for wait in below.waiting]
+    status.waiting += [wait.as_nested_in(report.id) for wait in below.waiting]
     status.breakers += below.breakers
     status.usage = status.usage - nested.spent + below.usage
     status.flags = status.flags | below.flags

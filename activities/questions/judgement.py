@@ -33,7 +33,7 @@ from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.result import Contradiction, Problem
 from temporal_supervisor.supervision.planning.plan_graph import description_problems
-from temporal_supervisor.supervision.results.hearsay import Known, KnownFinding, names_a_fault
+from temporal_supervisor.supervision.results.hearsay import KnownFinding, KnownTexts, names_a_fault
 
 # --- A better description -------------------------------------------------------------------------
 
@@ -113,8 +113,10 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
 
     reply, draft = await ask(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, within)
     # A worker agent's brief is a ground for its figures: what was made up here would be found there.
-    known = Known([goal, subtask.description, call.error.message, story, means])
-    description = cut(known.standing(draft.description), limits.DESCRIPTION_CHARS) if draft else ""
+    known = KnownTexts([goal, subtask.description, call.error.message, story, means])
+    description = ""
+    if draft:
+        description = cut(known.known_sentences(draft.description), limits.DESCRIPTION_CHARS)
     if not description_problems(subtask.model_copy(update={"description": description})):
         reply.description_ref = await desk.store.put_output(call.run.run_id, description)
         reply.preview = cut(description, limits.REPLY_PREVIEW_BYTES)
@@ -245,14 +247,16 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     given = [goal, *(subtask.whole for subtask in plan.subtasks)]
     says_anything = _says_anything(draft)
     outputs = await outputs_behind(desk.store, findings) if says_anything else []
-    known = await asyncio.to_thread(Known.to_run, given, findings, outputs) if says_anything else Known([])
+    known = KnownTexts([])
+    if says_anything:
+        known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
     asked = {subtask.id: subtask.whole for subtask in plan.subtasks}
     by_id = {finding.subtask_id: finding for finding in findings}
 
     # A verdict without feedback gives its worker agent nothing to fix.
     failing = [each for each in draft.verdicts if not each.ok and each.feedback.strip() and each.subtask_id in reviewed]
     for verdict in failing[: limits.VERDICTS]:
-        words = cut(known.standing(verdict.feedback), limits.FEEDBACK_BYTES)
+        words = cut(known.known_sentences(verdict.feedback), limits.FEEDBACK_BYTES)
         subtask = asked.get(verdict.subtask_id, goal)
         if words and _has_effect(words, subtask, by_id[verdict.subtask_id], outputs):
             reply.feedback[verdict.subtask_id] = words
@@ -262,7 +266,7 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
     for conflict in draft.conflicts:
         ids = [subtask_id for subtask_id in dict.fromkeys(conflict.subtask_ids) if subtask_id in reviewed]
-        description = known.standing(conflict.description)
+        description = known.known_sentences(conflict.description)
         if len(ids) > 1 and conflict.description.strip():
             one = found.setdefault(frozenset(ids), Contradiction(subtask_ids=ids, description=""))
             one.description = cut(f"{one.description}\n{description}".strip(), limits.PARAGRAPH_BYTES)
@@ -270,7 +274,8 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
         one.description = one.description or _DIFFER
     reply.conflicts = [*found.values()][: limits.CONFLICTS]
 
-    lacks = (one_line(known.standing(item), limits.PARAGRAPH_BYTES) for item in draft.missing)
+    points = (known.known_sentences(item) for item in draft.missing)
+    lacks = (one_line(point, limits.PARAGRAPH_BYTES) for point in points)
     reply.missing = [*filter(None, lacks)][: limits.PLAN_LACKS]
     return reply
 
@@ -366,8 +371,9 @@ async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
         reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
         goal, findings = await read_text(desk.store, call.goal_ref), await known_findings(desk.store, call.findings)
         outputs = await outputs_behind(desk.store, findings)
-        known = await asyncio.to_thread(Known.to_run, [goal, call.description], findings, outputs)
-        reply.resolution = cut(known.standing(judged.reason), limits.PARAGRAPH_BYTES)
+        given = [goal, call.description]
+        known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
+        reply.resolution = cut(known.known_sentences(judged.reason), limits.PARAGRAPH_BYTES)
     return reply
 
 

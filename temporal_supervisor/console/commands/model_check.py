@@ -17,7 +17,7 @@ from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.contract.request import RunRequest
-from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, said
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, trait_phrases
 
 if TYPE_CHECKING:
     from activities.model.anthropic_model import AnthropicModel
@@ -184,7 +184,7 @@ def _failed(settings: Settings, address: str, failure: ModelFailure) -> CheckRow
 def _traits_rows(facts: EndpointFacts, name: str) -> Iterator[CheckRow]:
     """Yields rows on the abilities of the model at the endpoint, and their consequences."""
     traits = facts.traits(name)
-    _, *words = said(name, traits)
+    _, *words = trait_phrases(name, traits)
     slots = [f"{facts.slots} calls at a time"] if facts.slots else []
     calls = ["calls of tools are read from the text where it writes none"] if traits.forced_tools is False else []
     yield CheckRow("ok", "what it takes", ", ".join([*words, *slots, *calls]))

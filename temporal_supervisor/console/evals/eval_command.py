@@ -79,7 +79,7 @@ from temporal_supervisor.supervision.scores.score_table import (
     WORDS,
     Comparison,
     EvalTable,
-    compared,
+    compare_tables,
     shortfalls,
 )
 
@@ -383,8 +383,8 @@ def progress_line(progress: EvalProgress) -> str:
 async def _shown(access: Access, found: EvalTable, wanted: Wanted, output: Path | None) -> Report:
     """Returns the table with what it falls short of, and writes the page."""
     try:
-        differs = [] if wanted.before is None else compared(wanted.before, found)
-        floor = [] if wanted.floor is None else compared(wanted.floor, found)
+        differs = [] if wanted.before is None else compare_tables(wanted.before, found)
+        floor = [] if wanted.floor is None else compare_tables(wanted.floor, found)
     except ValueError as error:
         raise CommandFailed(BAD_INPUT, f"nothing to compare: {error}") from None
     short = shortfalls(found, wanted.at_least, wanted.unflagged_at_most, floor)

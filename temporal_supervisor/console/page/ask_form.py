@@ -22,7 +22,7 @@ from temporal_supervisor.console.page.lineage import Origin, origins_of
 from temporal_supervisor.console.page.page_site import PageSite, place_of, site_of, text_of
 from temporal_supervisor.console.run.team_goals import read_goals
 from temporal_supervisor.supervision.base.text import money
-from temporal_supervisor.supervision.planning.estimate import RunSample, Took
+from temporal_supervisor.supervision.planning.estimate import CandidateUsage, RunSample
 
 MOST_FILE_BYTES = 100 * 1024**2
 MOST_BYTES = 1024**3  # of all files of a run
@@ -107,11 +107,11 @@ def estimate_words(team: str, samples: Sequence[RunSample]) -> str:
     return f"{runs} of team {team} took {calls} model calls{cost}, {seconds}."
 
 
-def _calls(took: Took) -> float:
+def _calls(took: CandidateUsage) -> float:
     return took.calls
 
 
-def _seconds(took: Took) -> float:
+def _seconds(took: CandidateUsage) -> float:
     return took.seconds
 
 

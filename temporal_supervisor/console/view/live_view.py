@@ -27,7 +27,7 @@ from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.plan import folded
 from temporal_supervisor.supervision.contract.result import SubtaskReport
 from temporal_supervisor.supervision.contract.status import Status
-from temporal_supervisor.supervision.planning.to_go import to_go
+from temporal_supervisor.supervision.planning.to_go import rest_of_plan
 from temporal_supervisor.supervision.results.success_rule import is_whole
 from temporal_supervisor.supervision.run.events import Mood
 
@@ -326,7 +326,7 @@ def to_go_words(picture: Picture) -> list[str]:
     status = picture.status
     if status is None or picture.closed or status.phase != "executing" or picture.standstills:
         return []
-    guess = to_go(picture.reports.values(), datetime.now(UTC), status.limits.max_parallel)
+    guess = rest_of_plan(picture.reports.values(), datetime.now(UTC), status.limits.max_parallel)
     if guess is None:
         return []
     cost = f" and {money(guess.usd)}" if guess.usd else ""

@@ -32,7 +32,7 @@ from temporal_supervisor.supervision.contract.plan import (
 )
 from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
 from temporal_supervisor.supervision.contract.status import Asked, Status
-from temporal_supervisor.supervision.results.success_rule import met_without
+from temporal_supervisor.supervision.results.success_rule import is_met_without
 
 SUPERVISOR = "supervisor"  # the part of an estimate
 _NAMED = 8  # subtasks on one line
@@ -199,7 +199,7 @@ def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
     for subtask in plan.named:
         if subtask.importance == "required":
             lost = _lost_after(subtask.id, before, dependents)
-            is_met = met_without(success, {subtask.id, *lost}, importance)
+            is_met = is_met_without(success, {subtask.id, *lost}, importance)
             outcome = _if_lost(lost, success, is_met=is_met, is_only=len(before) == 1)
             same.setdefault(outcome, []).append(subtask.id)
     return {tuple(subtasks): what for what, subtasks in same.items()}

@@ -3,7 +3,7 @@
 from temporal_supervisor.supervision.contract.finding import Finding
 
 
-def better(earlier: Finding, later: Finding) -> Finding:
+def better_finding(earlier: Finding, later: Finding) -> Finding:
     """Returns the later finding, unless it lost what was right in the earlier one.
 
     It has lost something if it has fewer supported claims, or as many and more without support.

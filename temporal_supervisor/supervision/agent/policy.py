@@ -127,7 +127,7 @@ def labels_of(tool: ToolWords, call: str, place: str) -> Labels:
     return Labels(private=private, untrusted=untrusted, home=home)
 
 
-def joined(tools: Mapping[str, ToolWords]) -> str | None:
+def why_not_together(tools: Mapping[str, ToolWords]) -> str | None:
     """Returns the reason why no role may have these tools together; None if one may.
 
     With private data, untrusted text and an effect in one conversation, the text can have the data

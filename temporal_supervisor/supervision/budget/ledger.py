@@ -195,7 +195,7 @@ class Ledger:
 
     def check(self, tokens: int | None, usd: float | None) -> None:
         """Raises ValueError if a total would be below what is spent and promised."""
-        tokens_gone, usd_gone = self._gone()
+        tokens_gone, usd_gone = self._spent_and_promised()
         if tokens is not None and tokens < tokens_gone:
             raise ValueError(f"budget.tokens must be at least {tokens_gone}: so much is spent or promised")
         if usd is not None and self._spent.usd is not None and usd < usd_gone:
@@ -207,7 +207,7 @@ class Ledger:
         self._total = Amount(tokens=tokens, usd=usd)
 
     def _free_beside(self, reserve: Amount) -> Amount:
-        tokens_gone, usd_gone = self._gone()
+        tokens_gone, usd_gone = self._spent_and_promised()
         total = self._total
         no_usd = total.usd is None or self._spent.usd is None
         return Amount(
@@ -215,7 +215,7 @@ class Ledger:
             usd=None if no_usd else max(0.0, (total.usd or 0.0) - usd_gone - (reserve.usd or 0.0)),
         )
 
-    def _gone(self) -> tuple[int, float]:
+    def _spent_and_promised(self) -> tuple[int, float]:
         """Returns tokens and dollars that are spent or promised."""
         reserved_usd = self._reserved * token_price(self._spent)
         tokens = self._spent.tokens + self._reserved + self._promised_tokens

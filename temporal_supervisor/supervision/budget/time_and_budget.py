@@ -202,13 +202,13 @@ class TimeAndBudget:
             raise ValueError("the new deadline has passed already: it counts from the run's start, or its last reset")
         if budget is not None:
             self._ceilings.check_totals(budget.tokens, budget.usd)
-            new = self._ceilings.lowered_budget(budget.over(self.budget))
+            new = self._ceilings.lowered_budget(budget.applied_to(self.budget))
             self.ledger.check(new.tokens, new.usd)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Sets new totals; raises ValueError as `check`."""
         if budget is not None:
-            self.budget = self._ceilings.lowered_budget(budget.over(self.budget))
+            self.budget = self._ceilings.lowered_budget(budget.applied_to(self.budget))
             self.ledger.extend(self.budget.tokens, self.budget.usd)
         if deadline is not None:
             self.deadline = deadline

@@ -55,7 +55,7 @@ class Ceilings(Model):
         changed = [name for name, value in asked.items() if value != lowered[name]]
         for name in changed:
             if asked[name] not in (None, defaults[name]):
-                raise invalid_request(_above(name, asked[name], lowered[name]))
+                raise invalid_request(_ceiling_exceeded(name, asked[name], lowered[name]))
         return [f"{name} is {lowered[name]:g}: {_SETTINGS[name]} is the operator's ceiling" for name in changed]
 
     def check_totals(self, tokens: int | None, usd: float | None) -> None:
@@ -65,7 +65,7 @@ class Ceilings(Model):
         """
         for name, value, ceiling in (("budget.tokens", tokens, self.tokens), ("budget.usd", usd, self.usd)):
             if value is not None and ceiling is not None and value > ceiling:
-                raise ValueError(_above(name, value, ceiling))
+                raise ValueError(_ceiling_exceeded(name, value, ceiling))
 
     def check_models(self, models: list[str]) -> None:
         """SupervisionError `InvalidRequest` when a model is not among the allowed ones."""
@@ -92,7 +92,7 @@ def _numbers(request: RunRequest) -> dict[str, float | None]:
     return {"budget.tokens": budget.tokens, "budget.usd": budget.usd, "max_parallel": request.max_parallel}
 
 
-def _above(name: str, value: float | None, ceiling: float | None) -> str:
+def _ceiling_exceeded(name: str, value: float | None, ceiling: float | None) -> str:
     return f"{name}: {value} is above the operator's ceiling of {ceiling} ({_SETTINGS[name]})"
 
 

@@ -59,7 +59,7 @@ class Efforts(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _both(cls, value: Any) -> Any:
+    def _one_word_for_both(cls, value: Any) -> Any:
         return {"first": value, "later": value} if isinstance(value, str) else value
 
     def of_attempt(self, number: int) -> Effort | None:

@@ -179,7 +179,7 @@ class Range(Model):
         """Returns the range of what is done `least` to `most` times."""
         return Range(low=self.low * least, high=self.high * most)
 
-    def less(self, others: "list[Range]") -> "Range":
+    def minus(self, others: "list[Range]") -> "Range":
         """Returns the range without what these are in it."""
         low = self.low - sum(other.low for other in others)
         high = self.high - sum(other.high for other in others)
@@ -204,13 +204,13 @@ class Shares(Model):
     usd: Range | None = None
     seconds: Range
 
-    def less(self, parts: "list[Shares]") -> "Shares":
+    def minus(self, parts: "list[Shares]") -> "Shares":
         """Returns a total without these parts; its seconds stay, as parts may run side by side."""
         prices = [part.usd for part in parts if part.usd is not None]
         changes = {
-            "calls": self.calls.less([part.calls for part in parts]),
-            "tokens": self.tokens.less([part.tokens for part in parts]),
-            "usd": self.usd and self.usd.less(prices),
+            "calls": self.calls.minus([part.calls for part in parts]),
+            "tokens": self.tokens.minus([part.tokens for part in parts]),
+            "usd": self.usd and self.usd.minus(prices),
         }
         return self.model_copy(update=changes)
 

@@ -85,7 +85,7 @@ class Wait(Model):
         """
         return self.kind not in ("provider", "resume", "store")
 
-    def below(self, subtask_id: str) -> "Wait":
+    def as_nested_in(self, subtask_id: str) -> "Wait":
         """Returns the wait as the run above shows it, in which this run works on that subtask."""
         path = f"{subtask_id}/{self.subtask_id}" if self.subtask_id else subtask_id
         return self.model_copy(update={"subtask_id": path})

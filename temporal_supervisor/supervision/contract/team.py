@@ -168,7 +168,7 @@ class ToolRights(StrictModel):
     inline: bool | None = None
 
     @property
-    def said(self) -> dict[str, Any]:
+    def as_tool_fields(self) -> dict[str, Any]:
         """The rights that are set, by field of a Tool."""
         rights = {name: getattr(self, name) for name in ToolRights.model_fields}
         return {name: right for name, right in rights.items() if right is not None}
@@ -289,7 +289,7 @@ class Team(StrictModel):
 
     @field_validator("roles")
     @classmethod
-    def _consistent(cls, roles: list[Role], info: ValidationInfo) -> list[Role]:
+    def _require_consistent_roles(cls, roles: list[Role], info: ValidationInfo) -> list[Role]:
         names = [role.name for role in roles]
         problems = []
         repeated = _repeated(names)
@@ -313,7 +313,7 @@ class Team(StrictModel):
 
     @field_validator("generalist", "routes")
     @classmethod
-    def _known(cls, value: Any, info: ValidationInfo) -> Any:
+    def _require_known_roles(cls, value: Any, info: ValidationInfo) -> Any:
         names = [role.name for role in info.data.get("roles", [])]
         if not names:  # a role has problems of its own
             return value
@@ -325,7 +325,7 @@ class Team(StrictModel):
 
     @field_validator("tools")
     @classmethod
-    def _distinct(cls, tools: list[ToolEntry]) -> list[ToolEntry]:
+    def _require_distinct_names(cls, tools: list[ToolEntry]) -> list[ToolEntry]:
         repeated = _repeated(tool.name for tool in tools)
         if repeated:
             raise ValueError(f"tool names must differ: {repeated}")

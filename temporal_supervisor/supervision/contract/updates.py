@@ -189,7 +189,7 @@ class NewBudget(StrictModel):
     tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = None
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None
 
-    def over(self, budget: Budget) -> Budget:
+    def applied_to(self, budget: Budget) -> Budget:
         """Returns `budget` with the new totals."""
         return budget.model_copy(update=self.model_dump(exclude_none=True))
 

@@ -13,7 +13,7 @@ from temporal_supervisor.supervision.contract.team import RoleCard
 _LAST = 3  # subtasks of a role by which its latency is told: one alone may be an exception
 
 
-def latency(reports: Sequence[SubtaskReport], role: str) -> float | None:
+def median_seconds(reports: Sequence[SubtaskReport], role: str) -> float | None:
     """Returns the median seconds that the last subtasks of a role took.
 
     None before enough of them have ended.
@@ -25,7 +25,7 @@ def latency(reports: Sequence[SubtaskReport], role: str) -> float | None:
 
 def too_slow(role: RoleCard, reports: Sequence[SubtaskReport]) -> str:
     """Returns the reason why a role is too slow for more work; empty if not, or without a limit."""
-    took = latency(reports, role.name) if role.latency_seconds is not None else None
+    took = median_seconds(reports, role.name) if role.latency_seconds is not None else None
     if took is None or role.latency_seconds is None or took <= role.latency_seconds:
         return ""
     return f"its last subtasks took {took:.1f} s"

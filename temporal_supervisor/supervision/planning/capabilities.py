@@ -18,22 +18,22 @@ _NOTE_CHARS = limits.DESCRIPTION_CHARS // 4  # of a part's description, about it
 _ID_CHARS = 56  # of a subtask's id, in that of a further part
 
 
-def able(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleCard]:
+def able_roles(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleCard]:
     """Returns the roles that have all `capabilities`."""
     return [role for role in roles if set(capabilities) <= set(role.capabilities)]
 
 
 def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int], free: Callable[[RoleCard], bool]) -> str:
     """Returns the role that takes a subtask at its dispatch: of the able ones, if possible `free`, the least loaded."""
-    name = settled(subtask, team)
+    name = settled_role(subtask, team)
     if name != "auto":
         return name
-    roles = able(team.roles, subtask.capabilities)
+    roles = able_roles(team.roles, subtask.capabilities)
     candidates = [*filter(free, roles)] or roles
     return min(candidates, key=lambda role: in_flight.get(role.name, 0)).name
 
 
-def settled(subtask: Subtask, team: TeamCard) -> str:
+def settled_role(subtask: Subtask, team: TeamCard) -> str:
     """Returns the name of the subtask's role.
 
     `auto` if several are able, so that its dispatch decides. Falls back to the generalist if no
@@ -41,11 +41,13 @@ def settled(subtask: Subtask, team: TeamCard) -> str:
     """
     if subtask.role != "auto" or not subtask.capabilities:
         return team.role(subtask.role).name
-    names = [role.name for role in able(team.roles, subtask.capabilities)] or [team.generalist]
+    names = [role.name for role in able_roles(team.roles, subtask.capabilities)] or [team.generalist]
     return names[0] if len(names) == 1 else "auto"
 
 
-def assigned(plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), taken: Collection[str] = ()) -> Plan:
+def with_assigned_roles(
+    plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), taken: Collection[str] = ()
+) -> Plan:
     """Returns the plan, without `incapable` subtasks, with all roles that are certain.
 
     Of the roles able to do a subtask that lists some of these attachments it is the first that
@@ -89,8 +91,8 @@ def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[st
 
     Adds new ids to `used`.
     """
-    name = settled(subtask, team)
-    roles = able(team.roles, subtask.capabilities)
+    name = settled_role(subtask, team)
+    roles = able_roles(team.roles, subtask.capabilities)
     if name == "auto" and not attachments.isdisjoint(subtask.attachments):
         readers = (role for role in roles if role.reads_attachments)
         name = next(readers, roles[0]).name
@@ -141,13 +143,13 @@ def _new_id(subtask_id: str, used: set[str]) -> str:
     return new_id
 
 
-def incapable(plan: Plan, team: TeamCard) -> list[str]:
+def capability_problems(plan: Plan, team: TeamCard) -> list[str]:
     """Returns a sentence for each subtask whose capabilities no role has, nor several together."""
     roles = [f"{role.name}: {', '.join(role.capabilities) or 'none'}" for role in team.roles]
     listed = one_line("; ".join(roles), limits.PARAGRAPH_BYTES)
     problems: list[str] = []
     for subtask in plan.subtasks:
-        if subtask.role != "auto" or able(team.roles, subtask.capabilities):
+        if subtask.role != "auto" or able_roles(team.roles, subtask.capabilities):
             continue
         if _may_be_split(subtask) and shares(team.roles, subtask.capabilities):
             continue
@@ -205,7 +207,7 @@ def with_readers(plan: Plan, team: TeamCard, attachments: Set[str]) -> tuple[Pla
     return plan.model_copy(update={"subtasks": subtasks}), notes
 
 
-def unreadable(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
+def attachment_problems(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
     """Returns a sentence for each subtask whose role cannot read some of these attachments."""
     names = [role.name for role in team.roles if role.reads_attachments]
     readers = ", ".join(names) or "none of this team"

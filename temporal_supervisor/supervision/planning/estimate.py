@@ -34,7 +34,7 @@ None if its price is unknown.
 """
 
 
-class Took(Model):
+class CandidateUsage(Model):
     """The usage of a candidate of a subtask, with all attempts.
 
     Of a role "", several parts of a run together.
@@ -53,9 +53,9 @@ class RunSample(Model):
     `estimate` is the total that was shown with the plan.
     """
 
-    parts: list[Took]
-    rest: Took
-    total: Took
+    parts: list[CandidateUsage]
+    rest: CandidateUsage
+    total: CandidateUsage
     estimate: Shares | None = None
 
     @property
@@ -75,14 +75,14 @@ def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | No
     rest = result.usage - sum((report.usage for report in reports), Usage())
     own_seconds = result.timing.sequential_seconds - sum(map(_seconds, result.subtasks))
     step = max(1, math.ceil(len(reports) / _SAMPLE_PARTS))
-    parts: list[Took] = []
+    parts: list[CandidateUsage] = []
     for report in reports[::step]:
         among = candidates.get(report.id, 1)
-        parts.append(_took(report.usage, _seconds(report), among, report.role))
+        parts.append(_usage_per_candidate(report.usage, _seconds(report), among, report.role))
     return RunSample(
         parts=parts,
-        rest=_took(rest, max(0.0, own_seconds)),
-        total=_took(result.usage, result.timing.critical_path_seconds),
+        rest=_usage_per_candidate(rest, max(0.0, own_seconds)),
+        total=_usage_per_candidate(result.usage, result.timing.critical_path_seconds),
         estimate=estimate,
     )
 
@@ -111,7 +111,7 @@ def estimate_of(
 
     `samples` are the team's, the newest last.
     """
-    cases: dict[str, list[Took]] = defaultdict(list)
+    cases: dict[str, list[CandidateUsage]] = defaultdict(list)
     for sample in samples:
         for took in (*sample.parts, sample.rest):
             cases[took.role].append(took)
@@ -154,7 +154,7 @@ def estimate_of(
     )
 
 
-def _seen(cases: Sequence[Took]) -> Shares | None:
+def _seen(cases: Sequence[CandidateUsage]) -> Shares | None:
     """Returns the ranges that hold all of the cases but 5 % on each side; None without cases."""
     if not cases:
         return None
@@ -213,13 +213,18 @@ def _longest(ranges: Iterable[Range]) -> Range:
     return longest
 
 
-def _took(usage: Usage, seconds: float, among: int = 1, role: str = _REST) -> Took:
+def _usage_per_candidate(
+    usage: Usage,
+    seconds: float,
+    candidates: int = 1,
+    role: str = _REST,
+) -> CandidateUsage:
     """Returns the usage per candidate; candidates ran in parallel."""
-    return Took(
+    return CandidateUsage(
         role=role,
-        calls=usage.model_calls / among,
-        tokens=usage.tokens / among,
-        usd=None if usage.usd is None else usage.usd / among,
+        calls=usage.model_calls / candidates,
+        tokens=usage.tokens / candidates,
+        usd=None if usage.usd is None else usage.usd / candidates,
         seconds=seconds,
     )
 

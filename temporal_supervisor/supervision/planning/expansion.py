@@ -116,7 +116,7 @@ def items_of(template: Subtask, items: Sequence[str]) -> list[Subtask]:
     return subtasks
 
 
-def expanded(plan: Plan, items: Sequence[Subtask]) -> Plan:
+def with_items(plan: Plan, items: Sequence[Subtask]) -> Plan:
     """Returns the next revision, in which dependents of a template depend on its `items`."""
     ids = [item.id for item in items]
     (template,) = {old for item in items for old in item.replaces}

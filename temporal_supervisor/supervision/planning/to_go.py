@@ -20,7 +20,11 @@ class RestOfPlan:
     usd: float | None
 
 
-def to_go(reports: Iterable[SubtaskReport], now: datetime, at_a_time: int) -> RestOfPlan | None:
+def rest_of_plan(
+    reports: Iterable[SubtaskReport],
+    now: datetime,
+    at_a_time: int,
+) -> RestOfPlan | None:
     """Returns the guess; None where no subtask is open, or none has ended that could tell."""
     counted = [report for report in reports if report.counts is None and report.replaced_by is None]
     took = [seconds for seconds in map(_seconds, counted) if seconds is not None]

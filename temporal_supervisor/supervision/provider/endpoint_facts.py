@@ -59,10 +59,11 @@ class EndpointFacts(Model):
         if not self.models:
             names = self.shown_names()
             return [f"model endpoint {self.address}: {names}" if names else f"model endpoint {self.address}"]
-        return [f"model endpoint {self.address}: {', '.join(said(name, self.models[name]))}" for name in self.models]
+        phrases = [trait_phrases(name, traits) for name, traits in self.models.items()]
+        return [f"model endpoint {self.address}: {', '.join(words)}" for words in phrases]
 
 
-def said(name: str, traits: ModelTraits) -> list[str]:
+def trait_phrases(name: str, traits: ModelTraits) -> list[str]:
     """Returns the traits of a model in words, its name first."""
     words = [name, f"window {traits.window:,} tokens" if traits.window else "window unknown"]
     if traits.schemas is not None:

@@ -122,7 +122,7 @@ class ProviderBreaker:
         """Returns the seconds of cool-down left, 0 if it is not open."""
         return max((self._open_until or now) - now, 0.0)
 
-    def ask(self, now: float, call: str = "") -> CallTicket | Hold:
+    def request_ticket(self, now: float, call: str = "") -> CallTicket | Hold:
         """Returns the ticket of a call, or why it has to wait.
 
         All attempts at a `call` have its name.

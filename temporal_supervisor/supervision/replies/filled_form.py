@@ -31,12 +31,12 @@ def filled_form(schema: Schema) -> str | None:
     The form is JSON but for numbers and choices, which stand as placeholders without quotes.
     """
     try:
-        return _shown(schema, schema, "", _DEPTH)
+        return _form_of(schema, schema, "", _DEPTH)
     except (LookupError, TypeError, ValueError, AttributeError):  # of a foreign schema
         return None
 
 
-def _shown(part: Schema, root: Schema, said: str, depth: int) -> str:
+def _form_of(part: Schema, root: Schema, said: str, depth: int) -> str:
     """Returns the form of a part of the schema `root`, whose field is described as `said`."""
     if depth == 0:
         raise ValueError("the schema is nested too deeply")
@@ -45,9 +45,9 @@ def _shown(part: Schema, root: Schema, said: str, depth: int) -> str:
     said = str(part.get("description") or said)
     if "$ref" in part:
         name = str(part["$ref"]).rpartition("/")[2]
-        return _shown(root["$defs"][name], root, said, depth - 1)
+        return _form_of(root["$defs"][name], root, said, depth - 1)
     if choices := part.get("anyOf"):
-        return _either(choices, root, said, depth)
+        return _form_of_first(choices, root, said, depth)
     if "const" in part:
         return json.dumps(part["const"], ensure_ascii=False)
     if "enum" in part:
@@ -55,22 +55,22 @@ def _shown(part: Schema, root: Schema, said: str, depth: int) -> str:
     return _of_kind(part, root, said, depth)
 
 
-def _either(choices: list[Schema], root: Schema, said: str, depth: int) -> str:
+def _form_of_first(choices: list[Schema], root: Schema, said: str, depth: int) -> str:
     """Returns the form of the first choice that is not null, which is named beside it."""
     kinds = [choice for choice in choices if choice.get("type") != "null"]
     words = f"{said} (or null)" if said and len(kinds) < len(choices) else said
-    return _shown(kinds[0], root, words, depth - 1)
+    return _form_of(kinds[0], root, words, depth - 1)
 
 
 def _of_kind(part: Schema, root: Schema, said: str, depth: int) -> str:
     kind = part["type"]
     if kind == "object":
         fields = part.get("properties", {}).items()
-        inner = [f"{json.dumps(name)}: {_shown(field, root, '', depth - 1)}" for name, field in fields]
+        inner = [f"{json.dumps(name)}: {_form_of(field, root, '', depth - 1)}" for name, field in fields]
         return f"{{{', '.join(inner)}}}"
     if kind == "array":
         items = part.get("items")
-        return f"[{_shown(items, root, said, depth - 1)}]" if items else "[]"
+        return f"[{_form_of(items, root, said, depth - 1)}]" if items else "[]"
     if kind == "boolean":
         return "<true or false>"
     if kind in ("number", "integer"):

@@ -94,7 +94,7 @@ class LooseReader:
         self._at = at
 
     @property
-    def at(self) -> int:
+    def position(self) -> int:
         """The place up to which the text is read."""
         return self._at
 
@@ -107,7 +107,7 @@ class LooseReader:
         """Returns the value that begins here."""
         if depth > _DEPTH:
             raise ValueError("nested too deeply")
-        self.skip()
+        self.skip_blanks()
         sign = self._sign()
         if sign == "{":
             return self._object(depth)
@@ -117,14 +117,14 @@ class LooseReader:
             return self._string()
         return self._plain()
 
-    def skip(self) -> None:
+    def skip_blanks(self) -> None:
         """Passes over white space and comments."""
         space = _SPACE.match(self._text, self._at)
         self._at = space.end() if space else self._at
 
-    def take(self, sign: str) -> bool:
+    def accept(self, sign: str) -> bool:
         """Passes over a sign; False if another one stands here."""
-        self.skip()
+        self.skip_blanks()
         if not self._text.startswith(sign, self._at):
             return False
         self._at += len(sign)
@@ -137,27 +137,27 @@ class LooseReader:
         doubled = self._text.startswith("{{", self._at)  # as templates write a brace
         self._at += 2 if doubled else 1
         found: JsonObject = {}
-        while not self.take("}"):
+        while not self.accept("}"):
             if self._sign() not in _QUOTES:
                 raise ValueError("a name in quotes is due")
             name = self._string()
-            if not self.take(":"):
+            if not self.accept(":"):
                 raise ValueError("a colon is due")
             found[name] = self.value(depth + 1)
-            if self.take(","):
+            if self.accept(","):
                 continue
             self._close("}")
             break
         if doubled:
-            self.take("}")
+            self.accept("}")
         return found
 
     def _list(self, depth: int) -> list[Any]:
         self._at += 1
         found: list[Any] = []
-        while not self.take("]"):
+        while not self.accept("]"):
             found.append(self.value(depth + 1))
-            if self.take(","):
+            if self.accept(","):
                 continue
             self._close("]")
             break
@@ -168,7 +168,7 @@ class LooseReader:
 
         It is lost if the text ends here, or if here stands another kind of bracket, which ends what is around.
         """
-        if not self.take(bracket) and self._sign() not in ("", "}", "]", ")"):
+        if not self.accept(bracket) and self._sign() not in ("", "}", "]", ")"):
             raise ValueError("a comma or a bracket is due")
 
     def _string(self) -> str:

@@ -170,20 +170,20 @@ def _python(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
     reader = LooseReader(text, match.end())
     arguments: JsonObject = {}
     try:
-        while not reader.take(")"):
-            reader.skip()
-            name = _KEYWORD.match(text, reader.at)
+        while not reader.accept(")"):
+            reader.skip_blanks()
+            name = _KEYWORD.match(text, reader.position)
             if name is None:
                 return None
-            reader.take(name[0])
+            reader.accept(name[0])
             arguments[name["name"]] = reader.value()
-            if not reader.take(",") and not reader.take(")"):
+            if not reader.accept(",") and not reader.accept(")"):
                 return None
-            if text[reader.at - 1] == ")":
+            if text[reader.position - 1] == ")":
                 break
     except ValueError:
         return None
-    return {"name": match["name"], "arguments": arguments}, reader.at
+    return {"name": match["name"], "arguments": arguments}, reader.position
 
 
 _PARAMETER = re.compile(rf"\s*+<parameter=(?P<name>{_NAME})>(?P<value>(?:[^<]|<(?!/parameter>))*+)</parameter>\s*+")

@@ -44,7 +44,7 @@ class KnownFinding:
         return self.record.supported > 0 and not self.record.unsupported
 
 
-class Known:
+class KnownTexts:
     """Texts that what is said can be looked up in, read once."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -56,17 +56,17 @@ class Known:
         self._words = KnownWords(read)
 
     @classmethod
-    def to_run(cls, given: Sequence[str], findings: Sequence[KnownFinding], outputs: Sequence[str]) -> Self:
+    def of_run(cls, given: Sequence[str], findings: Sequence[KnownFinding], outputs: Sequence[str]) -> Self:
         """Returns the texts known to a run: those `given`, its findings, and their outputs."""
         calls = [finding.calls for finding in findings]
         return cls([*given, *(finding.text for finding in findings), *calls, *outputs])
 
-    def standing(self, said: str) -> str:
+    def known_sentences(self, said: str) -> str:
         """Returns the sentences of what is said that hold nothing unknown, as they were written."""
         sentences = (sentence.strip() for sentence in SENTENCE_END.split(said))
-        return " ".join(sentence for sentence in sentences if sentence and self._knows(sentence))
+        return " ".join(sentence for sentence in sentences if sentence and self._is_known(sentence))
 
-    def _knows(self, sentence: str) -> bool:
+    def _is_known(self, sentence: str) -> bool:
         if unknown_names(sentence, self._words):
             return False
         return all(self._support.supports(claim) for claim in claims(sentence))

@@ -46,7 +46,7 @@ def addresses_in(*texts: str) -> set[str]:
 
 def without_links(text: str, known: Set[str]) -> str:
     """Returns the text with each image as text, and each link whose URL is not `known`, both with their hosts."""
-    return _MARKUP.sub(partial(_shown, known), text)
+    return _MARKUP.sub(partial(_as_text, known), text)
 
 
 def without_images(value: JsonValue) -> JsonValue:
@@ -65,7 +65,7 @@ def without_own_links(text: str) -> str:
     return without_links(text, addresses_in(text))
 
 
-def _shown(known: Set[str], match: re.Match[str]) -> str:
+def _as_text(known: Set[str], match: re.Match[str]) -> str:
     kind, written = str(match.lastgroup), match[0]
     if kind == "image":
         return _named("image", _host(match["image"]))

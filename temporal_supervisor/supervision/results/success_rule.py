@@ -17,13 +17,13 @@ from temporal_supervisor.supervision.contract.result import SubtaskReport
 Rule = str | float
 
 
-def met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
+def is_met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
     """True if enough subtasks have completed; reports of unknown ids do not count."""
     completed = {report.id for report in reports if report.state == "completed"}
     return _enough(rule, completed, importance_by_id)
 
 
-def reachable(
+def is_reachable(
     rule: Rule,
     reports: Iterable[SubtaskReport],
     importance_by_id: Mapping[str, Importance],
@@ -33,7 +33,7 @@ def reachable(
     return _enough(rule, possible, importance_by_id)
 
 
-def met_without(
+def is_met_without(
     rule: Rule,
     lost: Set[str],
     importance_by_id: Mapping[str, Importance],
@@ -42,7 +42,7 @@ def met_without(
     return _enough(rule, importance_by_id.keys() - lost, importance_by_id)
 
 
-def explain(
+def explain_rule(
     rule: Rule,
     reports: Iterable[SubtaskReport],
     importance_by_id: Mapping[str, Importance],
@@ -51,7 +51,7 @@ def explain(
     counted = _counted(rule, importance_by_id)
     own = [report for report in reports if report.id in counted]
     missing = [f"{report.id} is {report.state}" for report in own if report.state != "completed"]
-    least = needed(rule, importance_by_id)
+    least = needed_subtasks(rule, importance_by_id)
     sentence = (
         f'success "{rule}" needs {least} of the {len(counted)} subtasks that count: '
         f"{len(counted) - len(missing)} completed; {', '.join(missing)}"
@@ -61,7 +61,7 @@ def explain(
 
 def _enough(rule: Rule, completed: Set[str], importance_by_id: Mapping[str, Importance]) -> bool:
     counted = completed & _counted(rule, importance_by_id)
-    return len(counted) >= needed(rule, importance_by_id)
+    return len(counted) >= needed_subtasks(rule, importance_by_id)
 
 
 def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]:
@@ -72,7 +72,7 @@ def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]
     return required
 
 
-def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int:
+def needed_subtasks(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int:
     """Returns the number of subtasks that must complete, of those that count; at least one.
 
     Raises ValueError if `rule` is not a valid rule.

@@ -48,8 +48,8 @@ def names_of(result: RunResult) -> dict[str, str]:
 def text_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
     """Returns the differences between findings by name, the new ones first."""
     new, gone = _only_in(after, before), _only_in(before, after)
-    found = [_new(name, after[name]) for name in new]
-    found += [_gone(name, before[name]) for name in gone]
+    found = [_new_row(name, after[name]) for name in new]
+    found += [_gone_row(name, before[name]) for name in gone]
     for name, text in after.items():
         if name in before and before[name] != text:
             found.append(_changed(name, before[name], text))
@@ -71,33 +71,33 @@ def _changed(name: str, before: str, after: str) -> Change:
             begin, end, new_begin, new_end = places
             left += old[begin:end]
             right += new[new_begin:new_end]
-    return _differing(name, "\n".join(left), "\n".join(right))
+    return _changed_row(name, "\n".join(left), "\n".join(right))
 
 
 def row_changes(table: str, before: Sequence[Row], after: Sequence[Row]) -> list[Change]:
     """Returns the differences between two tables of items, whose rows are known by their items."""
     old = {f"{table}: {_source(row)}": row for row in before}
     new = {f"{table}: {_source(row)}": row for row in after}
-    found = [_new(name, _cells(new[name])) for name in _only_in(new, old)]
-    found += [_gone(name, _cells(old[name])) for name in _only_in(old, new)]
+    found = [_new_row(name, _cells(new[name])) for name in _only_in(new, old)]
+    found += [_gone_row(name, _cells(old[name])) for name in _only_in(old, new)]
     for name, row in new.items():
         columns = [column for column in row if _differs(column, old.get(name), row)]
         if columns:
             earlier = {column: old[name].get(column, "") for column in columns}
             later = {column: row[column] for column in columns}
-            found.append(_differing(name, _cells(earlier), _cells(later)))
+            found.append(_changed_row(name, _cells(earlier), _cells(later)))
     return found
 
 
-def _new(name: str, after: str) -> Change:
+def _new_row(name: str, after: str) -> Change:
     return Change(kind="new", name=name, after=_first(after))
 
 
-def _gone(name: str, before: str) -> Change:
+def _gone_row(name: str, before: str) -> Change:
     return Change(kind="gone", name=name, before=_first(before))
 
 
-def _differing(name: str, before: str, after: str) -> Change:
+def _changed_row(name: str, before: str, after: str) -> Change:
     return Change(kind="changed", name=name, before=_first(before), after=_first(after))
 
 

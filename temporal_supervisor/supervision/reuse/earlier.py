@@ -60,7 +60,7 @@ def with_earlier(
             if not found:
                 problems.append(_unknown(subtask, dependency, works))
             for number, finding in found:
-                taken = _taken(number, works[number], finding, known, generalist)
+                taken = _subtask_taking(number, works[number], finding, known, generalist)
                 added[taken.id] = taken
                 depends_on.append(taken.id)
         subtasks.append(subtask.model_copy(update={"depends_on": list(dict.fromkeys(depends_on))}))
@@ -87,7 +87,7 @@ def _unknown(subtask: Subtask, dependency: str, works: Sequence[EarlierWork]) ->
     return f"{words}, which is no finding of an earlier run; there are: {listed}"
 
 
-def _taken(
+def _subtask_taking(
     number: int,
     work: EarlierWork,
     finding: EarlierFinding,

@@ -174,12 +174,12 @@ class Board:
         return any(self._subtasks[template].names_items_of == own for template in self._templates)
 
     @property
-    def named(self) -> int:
+    def named_count(self) -> int:
         """The number of subtasks that the plan names: all but those of items."""
         return self._named
 
     @property
-    def items(self) -> int:
+    def item_count(self) -> int:
         """The number of subtasks that are items."""
         return sum(template_of(subtask_id) is not None for subtask_id in self._reports)
 
@@ -299,7 +299,7 @@ class Board:
             if is_blocked(self._reports[dependent]):
                 self.reopen(dependent)
 
-    def parts(self, subtask_id: str) -> list[str]:
+    def open_parts(self, subtask_id: str) -> list[str]:
         """Returns the open parts of a subtask: itself, or the open items of a template."""
         reports = [self._reports[subtask_id]]
         if reports[0].counts is not None:
@@ -312,11 +312,11 @@ class Board:
         One that was reopened keeps its finding.
         """
         if subtask_id in self._once_completed:
-            self.keep(subtask_id)
+            self.keep_finding(subtask_id)
         else:
             self.end(subtask_id, "skipped", error, finding)
 
-    def keep(self, subtask_id: str) -> None:
+    def keep_finding(self, subtask_id: str) -> None:
         """Ends a reopened subtask with the finding it had."""
         if self._reports[subtask_id].state == "waiting":
             self._move(subtask_id, "running")
@@ -394,7 +394,7 @@ class Board:
         for report in reversed(self.reports()):  # items, and then their templates
             if report.counts is None and report.state in _OPEN:
                 if report.id in self._once_completed:
-                    self.keep(report.id)
+                    self.keep_finding(report.id)
                 else:
                     self.end(report.id, "cancelled", error, report.finding)
             elif report.state == "cancelled" and report.error is None:
@@ -454,7 +454,7 @@ class Board:
         """Returns the number of running subtasks of each role."""
         return Counter(self._reports[subtask_id].role for subtask_id in self.running())
 
-    def agents(self, slots: int) -> int:
+    def agent_count(self, slots: int) -> int:
         """Returns the number of worker agents of the next `slots` subtasks, running ones first.
 
         Each candidate counts as one.

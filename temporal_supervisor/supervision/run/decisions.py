@@ -87,7 +87,7 @@ class Decisions:
         # The hash of each decided content by the id of its wait: no id comes twice.
         self._hashes: dict[str, str] = {}
 
-    def wake(self, work: Callable[[str], None]) -> None:
+    def set_listener(self, work: Callable[[str], None]) -> None:
         """Has the `work` that waits for decisions woken by each one, with its hash."""
         self.on_taken = work
 
@@ -95,7 +95,7 @@ class Decisions:
         """Has decisions taken before the work waits for them from now on: the run was reset."""
         self.in_advance = True
 
-    def take(self, decision: Decision, waits: Sequence[Wait]) -> str:
+    def accept(self, decision: Decision, waits: Sequence[Wait]) -> str:
         """Takes a decision that was checked, unless there was one. Returns a reply for people."""
         sha256 = self._hash_of(decision, waits)
         assert sha256 is not None  # see `check`
@@ -106,7 +106,7 @@ class Decisions:
         self.on_taken(sha256)
         return f"{decision.id}: {decision.choice}"
 
-    def on(self, wait: Wait) -> Decision | None:
+    def decision_about(self, wait: Wait) -> Decision | None:
         """Returns the decision about a wait, if there is one."""
         return self._taken.get((wait.sha256, wait.kind))
 
@@ -206,15 +206,15 @@ class UpdateReplies:
         self.taken = 0
         self._replies: dict[str, str] = {}
 
-    def count(self) -> None:
+    def count_update(self) -> None:
         """Counts an update that is taken."""
         self.taken += 1
 
-    def to(self, request_id: str | None) -> str | None:
+    def reply_to(self, request_id: str | None) -> str | None:
         """Returns the reply to an update that came before; None if it is new or has no id."""
         return self._replies.get(request_id) if request_id else None
 
-    def keep(self, request_id: str, message: str) -> None:
+    def keep_reply(self, request_id: str, message: str) -> None:
         """Keeps the reply to an update, for when the update comes again."""
         self._replies[request_id] = message
 
@@ -250,7 +250,7 @@ class Steering:
         self.now = now
         self._toggles += 1
 
-    def say(self, text: str, to: str = ALL) -> None:
+    def add_word(self, text: str, to: str = ALL) -> None:
         """Adds a word to the agents of a subtask, or to all."""
         self._words.append((to, text))
 
@@ -258,7 +258,7 @@ class Steering:
         """True if these instructions of the supervisor above, or later ones, have come already."""
         return not new.is_new_after(self._above)
 
-    def take(self, new: Instructions) -> bool:
+    def adopt(self, new: Instructions) -> bool:
         """Takes over the instructions of the supervisor above: they hold for all work here.
 
         True if they end waits for a provider.
@@ -266,7 +266,7 @@ class Steering:
         if self.comes_late(new):
             return False
         for word in new.words[len(self._above.words) :]:
-            self.say(word)
+            self.add_word(word)
         resumed = new.resumes - self._above.resumes
         has_new_pause = (new.paused, new.now) != (self.paused, self.now)
         if has_new_pause or resumed:

@@ -29,7 +29,7 @@ _OPTIONAL = re.compile(r"\[(!?)(\w+)\?([^][]*)\]")
 _FIELD = re.compile(r"{(\w+)(?::(\w+))?}")
 
 
-def _shown(value: JsonValue, noun: str | None) -> str:
+def _field_text(value: JsonValue, noun: str | None) -> str:
     if isinstance(value, list):
         return "; ".join(map(str, value))
     if noun and isinstance(value, int):
@@ -151,11 +151,11 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
     reason = data.get("stop_reason")
     read = {**data, "stop_reason": _STOPS.get(str(reason), reason)}
     left = _OPTIONAL.sub(optional, text)
-    words = _FIELD.sub(lambda field: _shown(read.get(field[1]), field[2]), left)
+    words = _FIELD.sub(lambda field: _field_text(read.get(field[1]), field[2]), left)
     return words, "bad" if data.get("is_error") else mood
 
 
-def planned(plan: Plan) -> list[JsonValue]:
+def plan_fields(plan: Plan) -> list[JsonValue]:
     """Returns the first subtasks of a plan, as its event has them.
 
     The whole plan is at the event's `plan_ref`.
@@ -173,7 +173,7 @@ def planned(plan: Plan) -> list[JsonValue]:
     ]
 
 
-def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
+def update_fields(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
     """Returns the fields of what a person did: who, why, and the `data` that there are."""
     fields: dict[str, JsonValue] = {**data, "by": update.by, "why": update.comment}
     return {
@@ -183,13 +183,13 @@ def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
     }
 
 
-def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
+def decision_fields(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
     """Returns the fields of `decided`; without a decision the time for it was over."""
     shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind, **({"after": wait.after} if wait.after else {})}
     if decision is None:
         return {**shown, "decision": "expired"}
-    said = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}
-    return {**shown, "decision": decision.choice, **{name: text for name, text in said.items() if text}}
+    words = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}
+    return {**shown, "decision": decision.choice, **{name: text for name, text in words.items() if text}}
 
 
 class Trace:
@@ -204,7 +204,7 @@ class Trace:
         self.last_seq = last_seq
         self.seen: Callable[[TraceEvent], None] = lambda event: None
 
-    def show_to(self, seen: Callable[[TraceEvent], None]) -> None:
+    def set_listener(self, seen: Callable[[TraceEvent], None]) -> None:
         """Has `seen` get each event from now on."""
         self.seen = seen
 

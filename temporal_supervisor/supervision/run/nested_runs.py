@@ -66,23 +66,23 @@ class NestedRuns:
         run = self._at_work.pop(workflow_id, None)
         if run is None:
             return
-        known = left or self._shown(run).model_copy(update={"waits": 0, "status": "partial"})
+        known = left or self._last_report(run).model_copy(update={"waits": 0, "status": "partial"})
         self._named += known.named
         shown = known.model_copy(update={"workflow_id": workflow_id})
         self._board.note_nested(run.subtask_id, shown)
 
-    def _shown(self, run: _AtWork) -> NestedRun:
+    def _last_report(self, run: _AtWork) -> NestedRun:
         return self._board[run.subtask_id].nested or NestedRun()
 
     @property
     def spent(self) -> Usage:
         """The usage of those at work, as last reported; that of ended ones is booked."""
-        return sum((self._shown(run).spent for run in self._at_work.values()), Usage())
+        return sum((self._last_report(run).spent for run in self._at_work.values()), Usage())
 
     @property
     def waits(self) -> int:
         """The number of waits that need people in those at work."""
-        return sum(self._shown(run).waits for run in self._at_work.values())
+        return sum(self._last_report(run).waits for run in self._at_work.values())
 
     @property
     def waiting_for_people(self) -> set[str]:
@@ -118,7 +118,7 @@ class NestedShares:
     @property
     def subtasks_left(self) -> int:
         """The number of subtasks that later plans may name, here or in nested runs that begin."""
-        return max(0, self._most_subtasks() - self._board.named - self._nested.subtasks)
+        return max(0, self._most_subtasks() - self._board.named_count - self._nested.subtasks)
 
     def subtasks_for(self, subtask_id: str, is_team: Callable[[Subtask], bool]) -> int:
         """Returns the number of subtasks that a nested run may name, which begins on a subtask.

@@ -16,14 +16,14 @@ class OpenPoints:
         self._of_subtasks: dict[str, Gap] = {}
         self._of_plan: list[Gap] = []
 
-    def open(self, subtask_id: str, reason: str) -> None:
+    def add(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete, or in a part of the answer."""
         is_known = subtask_id in self._board
         description = self._board.subtask(subtask_id).description if is_known else ""
         gap = Gap(subtask_id=subtask_id, description=description, reason=reason)
         self._of_subtasks[subtask_id] = gap
 
-    def close(self, subtask_id: str) -> None:
+    def remove(self, subtask_id: str) -> None:
         """Takes back the gap in a subtask that has a better finding now."""
         self._of_subtasks.pop(subtask_id, None)
 
@@ -39,7 +39,7 @@ class OpenPoints:
         return list(self._of_subtasks.values())
 
     @property
-    def all(self) -> list[Gap]:
+    def all_points(self) -> list[Gap]:
         """All open points, those of the plan last."""
         return [*self._of_subtasks.values(), *self._of_plan]
 
@@ -48,7 +48,7 @@ class OpenPoints:
         """The gaps of an answer: subtasks that failed, partial findings, and open points."""
         partial = self._board.partial_findings()
         others = [gap for gap in partial if gap.subtask_id not in self._of_subtasks]
-        return [*self._board.gaps(), *others, *self.all]
+        return [*self._board.gaps(), *others, *self.all_points]
 
     def all_as_gaps(self, reason: str) -> list[Gap]:
         """Returns a gap for each subtask of the last revision, whose findings are not used.

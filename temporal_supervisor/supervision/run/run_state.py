@@ -28,7 +28,11 @@ from temporal_supervisor.supervision.results.answer import (
     Answer,
     findings_as_answer,
 )
-from temporal_supervisor.supervision.results.success_rule import explain, met, nothing_missing
+from temporal_supervisor.supervision.results.success_rule import (
+    explain_rule,
+    is_met,
+    nothing_missing,
+)
 from temporal_supervisor.supervision.run.board import Board
 from temporal_supervisor.supervision.run.decisions import (
     Decisions,
@@ -185,7 +189,7 @@ class RunState:
         """Takes over what people said to the runs above, and the root's time."""
         if not self.steering.comes_late(instructions):
             self.time_and_budget.follow_root(instructions.deadline_at)
-        if self.steering.take(instructions):
+        if self.steering.adopt(instructions):
             self.models.retry_all()
 
     def note_waits_for_people(self, waits: bool) -> None:
@@ -368,8 +372,8 @@ class RunState:
         if not self.board.usable():
             raise self._no_finding()
         rule, reports, by_id = self.request.success, self.board.current(), self.plan.importance
-        if rule != "any" and not met(rule, reports, by_id):
-            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
+        if rule != "any" and not is_met(rule, reports, by_id):
+            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain_rule(rule, reports, by_id))
 
     def _no_finding(self) -> SupervisionError:
         """Returns the error of a run without a finding, by the first cause that there is."""
@@ -406,7 +410,7 @@ class RunState:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""
         if not self.answer.text:
             self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
-            self.open_points.open(ANSWER, f"no answer could be written: {why}")
+            self.open_points.add(ANSWER, f"no answer could be written: {why}")
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction; the first between the same subtasks stands."""

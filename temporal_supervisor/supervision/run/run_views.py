@@ -155,7 +155,7 @@ def _confidence(state: RunState) -> float | None:
         return None
 
     of_the_answer = (ANSWER, ANSWER_JSON)
-    points = [each for each in state.open_points.all if each.subtask_id not in of_the_answer]
+    points = [each for each in state.open_points.all_points if each.subtask_id not in of_the_answer]
     by_id = state.plan.importance
     bound = ceiling(state.answer, state.board.current(), by_id, state.contradictions, points)
     return bound if state.answer.confidence is None else min(state.answer.confidence, bound)

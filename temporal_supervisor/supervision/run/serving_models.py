@@ -59,7 +59,7 @@ class ServingModels:
         self._out: dict[str, datetime] = {}  # until when each is left out
         self._outages: dict[str, Outage] = {}
 
-    def wake(self, work: Callable[[], object]) -> None:
+    def set_listener(self, work: Callable[[], object]) -> None:
         """Has the `work` woken when an outage ends."""
         self.outage_ended = work
 

@@ -50,7 +50,7 @@ class Slots:
         """
         return max(1, self.free // max(1, subtasks))
 
-    def take(self, subtask_id: str, places: int = 1) -> Slot | None:
+    def occupy(self, subtask_id: str, places: int = 1) -> Slot | None:
         """Returns a slot of at most so many places; None if there is none now."""
         if self.full:
             return None
@@ -58,12 +58,12 @@ class Slots:
         self._hold(slot)
         return slot
 
-    def ask(self, slot: Slot) -> None:
+    def enqueue(self, slot: Slot) -> None:
         """Has the slot held as soon as there is room for it."""
         self._queue.append(slot)
         self._serve()
 
-    def give_back(self, slot: Slot) -> None:
+    def release(self, slot: Slot) -> None:
         """Ends the right to work, or the wait for it; without either it changes nothing."""
         if slot in self._queue:
             self._queue.remove(slot)

@@ -95,7 +95,7 @@ class Waits:
             self._breakers[role] = RoleBreaker(role, self._now)
         return self._breakers[role]
 
-    def show(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
+    def add(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
         """Shows a wait, with when it ends by itself as that is known now.
 
         `content` is all of what is asked.
@@ -103,11 +103,11 @@ class Waits:
         shown = wait.model_copy(update={"expires_at": expires_at.isoformat() if expires_at else None})
         self._shown[id(wait)] = Asked(wait=shown, content=content)
 
-    def end(self, wait: Wait) -> None:
+    def remove(self, wait: Wait) -> None:
         """Ends a wait."""
         self._shown.pop(id(wait), None)
 
-    def asked(self, wait_id: str) -> Asked:
+    def with_content(self, wait_id: str) -> Asked:
         """Returns a wait of this run with all of what is asked.
 
         Raises ValueError if there is none of that id.

@@ -95,11 +95,11 @@ def agrees(given: GivenNumber, truth: Truth, value: float) -> bool:
     """
     if truth.scale is None:
         written = given._replace(scale="")
-        return any(_same(each, truth, value, "") for each in (written, given))
-    return _same(given, truth, value, truth.scale)
+        return any(_is_same_value(each, truth, value, "") for each in (written, given))
+    return _is_same_value(given, truth, value, truth.scale)
 
 
-def _same(given: GivenNumber, truth: Truth, value: float, scale: Scale) -> bool:
+def _is_same_value(given: GivenNumber, truth: Truth, value: float, scale: Scale) -> bool:
     ratio = FACTORS[given.scale] / FACTORS[scale]
     distance = abs(given.value * ratio - value)
     if truth.tolerance is not None:
@@ -151,7 +151,7 @@ def plain(value: object) -> str:
     return " ".join(word for word in words if word not in _ARTICLES) or " ".join(words)
 
 
-def says(text: str, value: object) -> bool:
+def has_words(text: str, value: object) -> bool:
     """True if the words of a value stand in a text, one after the other."""
     words = plain_words(str(value))
     return bool(words) and f" {words} " in f" {plain_words(text)} "

@@ -13,10 +13,10 @@ from temporal_supervisor.supervision.scores.figures import (
     FACTORS,
     agrees,
     figure_of,
+    has_words,
     is_near,
     numbers_in,
     plain,
-    says,
 )
 from temporal_supervisor.supervision.scores.plan_fit import PlanFit, has_fact
 from temporal_supervisor.supervision.scores.question_sets import Truth, is_number
@@ -48,7 +48,7 @@ class Judged(NamedTuple):
     by_field: Mapping[str, float] = {}
 
 
-def judged(truth: Truth, given: Given) -> Judged:
+def judge_answer(truth: Truth, given: Given) -> Judged:
     """Judges an answer. One with several candidates in place of one is wrong."""
     refused = is_refused(truth, given)
     lenient = lenient_share(truth, given) >= 1.0
@@ -234,7 +234,7 @@ def lenient_share(truth: Truth, given: Given) -> float:
             hits = [_has_number(text, truth, value) for value in _numbers(truth).values()]
             return sum(hits) / len(hits)
         case "text":
-            return float(any(_has(text, value) for value in [truth.value, *truth.aliases]))
+            return float(any(_has_value(text, value) for value in [truth.value, *truth.aliases]))
         case "route":
             return float(truth.value in given.roles)
         case "none":
@@ -245,7 +245,7 @@ def lenient_share(truth: Truth, given: Given) -> float:
             facts = truth.value if isinstance(truth.value, list) else []
             found = [has_fact(text, str(fact)) for fact in facts]
             return sum(found) / len(found)
-    values = [_has(text, cell) for cells in _cells(truth.value) for cell in cells]
+    values = [_has_value(text, cell) for cells in _cells(truth.value) for cell in cells]
     return sum(values) / len(values)
 
 
@@ -256,11 +256,11 @@ def _cells(value: Any) -> list[list[Any]]:
     return [list(each.values()) if isinstance(each, dict) else [each] for each in value]
 
 
-def _has(text: str, value: object) -> bool:
+def _has_value(text: str, value: object) -> bool:
     figure = None if isinstance(value, bool) else figure_of(value)
     if figure is not None and any(is_near(number, figure.value) for number in numbers_in(text)):
         return True
-    return says(text, value)
+    return has_words(text, value)
 
 
 def _has_number(text: str, truth: Truth, value: float) -> bool:

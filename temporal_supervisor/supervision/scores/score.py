@@ -12,7 +12,7 @@ from temporal_supervisor.supervision.contract.base import ErrorText, Model, Sent
 from temporal_supervisor.supervision.contract.result import Problem, RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.scores.flagged import Flag, flags, own_flags
-from temporal_supervisor.supervision.scores.judging import Given, Judged, judged
+from temporal_supervisor.supervision.scores.judging import Given, Judged, judge_answer
 from temporal_supervisor.supervision.scores.plan_fit import PlanFit, plan_fit
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, Truth
 
@@ -94,7 +94,7 @@ class EndedRun(Model):
     plan_alone: bool = False
 
 
-def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Score:
+def score_of(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Score:
     """Returns the score of a question by the end of its run.
 
     The fields of an agent alone are its `output`.
@@ -108,7 +108,7 @@ def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Sc
     fit = None
     if question.plan and not run.alone:
         fit = plan_fit(question.plan, result.subtasks)
-    outcome = judged(question.answer, Given(text, fields, roles, bool(result.gaps), fit))
+    outcome = judge_answer(question.answer, Given(text, fields, roles, bool(result.gaps), fit))
     shown = _shown_flags(run, result)
     error = f"{run.problem.type}: {run.problem.message}" if run.problem else ""
     score = Score(
@@ -122,7 +122,7 @@ def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Sc
         share=outcome.share if has_answer else 0.0,
         fields=dict(outcome.by_field),
         plan=fit,
-        given=one_line(_shown(fields, result.answer), _SHOWN_BYTES),
+        given=one_line(_answer_text(fields, result.answer), _SHOWN_BYTES),
         expected=one_line(str(question.answer.value), _SHOWN_BYTES),
         error=error,
         usage=result.usage,
@@ -177,7 +177,7 @@ def _declined(problem: Problem, result: RunResult | None) -> bool:
     return all(report.error is None or report.error.type in _DECLINED for report in result.subtasks)
 
 
-def _shown(fields: JsonValue, text: str) -> str:
+def _answer_text(fields: JsonValue, text: str) -> str:
     if not isinstance(fields, dict):
         return text if fields is None else str(fields)
     shown = []

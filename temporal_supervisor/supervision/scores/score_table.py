@@ -175,7 +175,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def compared(before: EvalTable, after: EvalTable) -> list[Comparison]:
+def compare_tables(before: EvalTable, after: EvalTable) -> list[Comparison]:
     """Compares each variant of `after` with that of the same label before, or the only one.
 
     Raises ValueError if they have no question in common.
