@@ -249,23 +249,24 @@ def main() -> None:
     process.keep_files_private()
     try:
         if options.local:
-            process.say(take_local_model().said)
+            process.write_stderr(take_local_model().description)
         if options.standin:
             # Loads the stand-in: for this option only.
-            from temporal_supervisor.standin.__main__ import beside
+            from temporal_supervisor.standin.__main__ import start_in_thread
 
-            os.environ.update(beside())
+            os.environ.update(start_in_thread())
         settings = load_settings(options.env_file)
         process.cache_dir()  # or it would fail once the Worker is connected
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
         send_rest = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:
-        process.say(str(error))
+        process.write_stderr(str(error))
         process.exit_now(2)
     if "model" in roles and not settings.has_model:
-        process.say(_NO_MODEL.format(process.command(process.PROGRAM, ["worker", "--standin"])))
+        command = process.shell_command(process.PROGRAM, ["worker", "--standin"])
+        process.write_stderr(_NO_MODEL.format(command))
         if found := find_local_model():
-            process.say(found.worker_hint)
+            process.write_stderr(found.worker_hint)
         process.exit_now(2)
     try:
         process.search_later_objects_only()
@@ -273,7 +274,7 @@ def main() -> None:
             process.run(serve(settings, roles, options.pool, watchdog, report))
             send_rest()
     except (ConnectionFailed, ValueError) as error:
-        logs.say_last(str(error))
+        logs.write_last_line(str(error))
         process.exit_now(2)
     except KeyboardInterrupt:  # while it waits for the server; later the signal is handled
         process.exit_now(0)

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from temporal_supervisor.console.base.command import Access, CommandFailed, web_address
 from temporal_supervisor.console.base.terminal import safe, safe_line
-from temporal_supervisor.console.commands.run_commands import started_run
+from temporal_supervisor.console.commands.run_commands import start_from_options
 from temporal_supervisor.console.view.answer_text import rows_of
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.follow import follow
@@ -57,13 +57,13 @@ class ShownAnswer:
         return (rows_of(self.result.answer_json) if self.result else None) or []
 
     def __str__(self) -> str:
-        return safe(self.result.answer) if self.result else self._outcome.said
+        return safe(self.result.answer) if self.result else self._outcome.sentence
 
     def _repr_markdown_(self) -> str:
         parts = [
             str(self),
             markdown_table(self.rows[:_ROWS]),
-            safe_line(self._outcome.said, LINE_CHARS),
+            safe_line(self._outcome.sentence, LINE_CHARS),
         ]
         more = f"and {len(self.rows) - _ROWS:,} more rows" if len(self.rows) > _ROWS else ""
         return "\n\n".join(filter(None, [*parts, more]))
@@ -94,7 +94,7 @@ class CellScreen(Screen):
     def log(self, line: Line, limit: int = LINE_CHARS) -> None:
         """Shows nothing: the tree says where the run stands."""
 
-    def show(self, picture: Picture) -> None:
+    def update(self, picture: Picture) -> None:
         """Draws the tree in place of the last one."""
         self._shows(cell_of(picture))
 
@@ -115,7 +115,7 @@ async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> Sh
     access = Access()
     try:
         folder = [Path(data)] if data else None
-        run, _ = await started_run(access, {"goal": goal, "data": folder, **fields})
+        run, _ = await start_from_options(access, {"goal": goal, "data": folder, **fields})
         web, store = web_address(run.client, run.id), await access.store_or_none()
         outcome = await follow(run, CellScreen(_display()), store, web)
     except (CommandFailed, NoRun) as failed:

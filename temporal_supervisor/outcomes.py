@@ -38,7 +38,7 @@ class RunOutcome:
     forgotten: bool = False
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         """The state and why there is no answer, in a sentence; empty if there is one."""
         if self.error is None:
             return ""

@@ -75,7 +75,7 @@ class OpenedTeam:
         wrong arguments, of a failure. `attachments` are the texts of the subtask's attachments.
         """
         role, toolbox = self.role(role_name), self._loaded.toolbox
-        return await _called(toolbox, role, tool_name, arguments, attachments)
+        return await _call(toolbox, role, tool_name, arguments, attachments)
 
 
 async def open_team(folder: Path | str) -> OpenedTeam:
@@ -107,11 +107,11 @@ async def call_tool(
     from activities.teams.toolbox import Toolbox
 
     role = Role(name=_TESTER, description="Tests it.", system_prompt="-", tools=[tool.name])
-    toolbox = Toolbox([replace(tool, run=_awaited(tool.run))])
-    return await _called(toolbox, role, tool.name, arguments, attachments)
+    toolbox = Toolbox([replace(tool, run=_as_async(tool.run))])
+    return await _call(toolbox, role, tool.name, arguments, attachments)
 
 
-async def _called(
+async def _call(
     toolbox: "Toolbox",
     role: Role,
     tool_name: str,
@@ -129,7 +129,7 @@ async def _called(
     return CallOutput(ran.text, ran.sources, ran.artifacts)
 
 
-def _awaited(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def _as_async(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """Returns the function as one that is awaited: a plain one gets a thread, as in a Worker."""
     if inspect.iscoroutinefunction(run):
         return run

@@ -78,7 +78,7 @@ async def demo(wanted: dict[str, Any], access: Access) -> int:
             print_out(f"model   the stand-in model at {url}: {_STANDIN}")
             print_out("        set ANTHROPIC_API_KEY for a real one")
             if found := await asyncio.to_thread(find_local_model):
-                print_out(f"        {found.said}: --local uses it")
+                print_out(f"        {found.description}: --local uses it")
         worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", print_out))
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
@@ -92,7 +92,7 @@ async def _watch(run: Run, access: Access, worker: "KeptWorker") -> int:
     """Follows the run and restarts a killed worker; on a terminal all stays up after the answer."""
     web = web_address(run.client, run.id)
     print_out(f"run     {run.id}" + (f"\n        {web}" if web else ""))
-    keeping = asyncio.create_task(worker.keep())
+    keeping = asyncio.create_task(worker.keep_running())
     screen_console = console()
     try:
         with Screen(screen_console, _FOLLOWING) as screen:
@@ -104,7 +104,7 @@ async def _watch(run: Run, access: Access, worker: "KeptWorker") -> int:
 
             outcome = await follow(run, screen, await access.store(), web, look)
         worker.report = print_out
-        code = answer_report(run.id, outcome, web, model_notes(outcome)).show(screen_console)
+        code = answer_report(run.id, outcome, web, model_notes(outcome)).print_to(screen_console)
         if screen_console.is_terminal:
             print_out("\npage, server, Web UI and worker stay up: Ctrl-C ends them")
             with contextlib.suppress(asyncio.CancelledError):
@@ -190,7 +190,7 @@ class KeptWorker(Served):
         super().__init__("the worker", ["-m", "worker_main"], environ, log, "worker ready")
         self.report = report
 
-    async def keep(self) -> None:
+    async def keep_running(self) -> None:
         """Starts another Worker whenever one is killed. Raises CommandFailed if one ends by itself."""
         while True:
             code = await self.wait()
@@ -206,7 +206,7 @@ def _wants_local() -> bool:
     if load_settings().has_model or not (console().is_terminal and sys.stdin.isatty()):
         return False
     found = find_local_model()
-    return found is not None and typer.confirm(f"{found.said}. Use it?")
+    return found is not None and typer.confirm(f"{found.description}. Use it?")
 
 
 def _last_line(log: Path) -> str:
@@ -231,7 +231,7 @@ def main(arguments: list[str] | None = None) -> None:
     access = Access(debug=options.debug)
     try:
         if options.local or (not options.standin and _wants_local()):
-            print_out(take_local_model().said)
+            print_out(take_local_model().description)
     except ValueError as error:
         parser.error(str(error))
 

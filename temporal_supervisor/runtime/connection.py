@@ -12,7 +12,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from temporal_supervisor.runtime.payloads import converter_with
-from temporal_supervisor.runtime.process import PROGRAM, command
+from temporal_supervisor.runtime.process import PROGRAM, shell_command
 from temporal_supervisor.runtime.server.embedded_server import PORT, read_record
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.trust import is_loopback
@@ -124,7 +124,7 @@ def _explain(address: str, error: Exception) -> str:
     found = _REASONS.search(str(error))
     why = found[0].lower() if found else "it does not answer"
     if _is_here(address):
-        helps = f"start one with {command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS"
+        helps = f"start one with {shell_command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS"
     else:
         helps = "is it up, and is TEMPORAL_ADDRESS right?"
     return f"no Temporal server at {address} ({why}): {helps}"

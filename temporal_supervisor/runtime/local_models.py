@@ -32,7 +32,7 @@ class LocalModel:
         return url | dict.fromkeys(names, self.model)
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """Returns the server and its model, to be read."""
         more = f" and {self.others} more" if self.others else ""
         return f"{self.server} runs at {self.url} with {self.model}{more}"
@@ -40,13 +40,14 @@ class LocalModel:
     @property
     def worker_hint(self) -> str:
         """Returns the sentence that says how a Worker uses it."""
-        return f"{self.said}: {process.command(process.PROGRAM, ['worker', '--local'])} uses it"
+        command = process.shell_command(process.PROGRAM, ["worker", "--local"])
+        return f"{self.description}: {command} uses it"
 
 
 def find_local_model(ports: Mapping[str, int] = SERVERS) -> LocalModel | None:
     """Returns the first of these servers that lists a model; None if none does. Takes half a second at most."""
     with ThreadPoolExecutor(len(ports)) as threads:
-        found = list(threads.map(_asked, ports.items()))
+        found = list(threads.map(_model_at, ports.items()))
     return next((model for model in found if model is not None), None)
 
 
@@ -60,19 +61,19 @@ def take_local_model() -> LocalModel:
     return found
 
 
-def _asked(server: tuple[str, int]) -> LocalModel | None:
+def _model_at(server: tuple[str, int]) -> LocalModel | None:
     name, port = server
     url = f"http://127.0.0.1:{port}"
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(f"{url}/v1/models", timeout=_SECONDS) as reply:
-            models = _names(json.loads(reply.read(_BYTES)))
+            models = _listed_names(json.loads(reply.read(_BYTES)))
     except (OSError, ValueError, RecursionError):
         return None
     return LocalModel(name, url, models[0], len(models) - 1) if models else None
 
 
-def _names(listed: object) -> list[str]:
+def _listed_names(listed: object) -> list[str]:
     """Returns the names in a list of models; empty for what is none, as another program may have the port."""
     models = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(models, list):

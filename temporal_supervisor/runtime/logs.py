@@ -22,7 +22,7 @@ from temporalio.runtime import (
     TelemetryFilter,
 )
 
-from temporal_supervisor.runtime.telemetry import TRACES_LOST, instance
+from temporal_supervisor.runtime.telemetry import TRACES_LOST, instance_tags
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.text import clean, one_line
@@ -135,17 +135,17 @@ def configure(
         filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
         forwarding=LogForwardingConfig(logger=logging.getLogger(_CORE)),
     )
-    telemetry = TelemetryConfig(logging=core, metrics=metrics, global_tags=instance() if metrics else {})
+    telemetry = TelemetryConfig(logging=core, metrics=metrics, global_tags=instance_tags() if metrics else {})
     Runtime.set_default(Runtime(telemetry=telemetry), error_if_already_set=False)
-    return _tell
+    return _write_for_operator
 
 
-def _tell(line: str) -> None:
+def _write_for_operator(line: str) -> None:
     """Writes a line for the operator; a warning has the level of one."""
     level = logging.WARNING if line.startswith(_WARNS) else logging.INFO
     logging.getLogger(_STEPS).log(level, line.removeprefix(_WARNS))
 
 
-def say_last(line: str) -> None:
+def write_last_line(line: str) -> None:
     """Writes the line of why the process ends, as an error."""
     logging.getLogger(_STEPS).error(line)

@@ -29,7 +29,7 @@ def keep_files_private() -> None:
     os.umask(0o077)
 
 
-def command(program: str, words: Iterable[str], **environ: str) -> str:
+def shell_command(program: str, words: Iterable[str], **environ: str) -> str:
     """Returns a command of ours in backticks, quoted for a shell, after the variables that it is to have, if any."""
     given = [f"{name}={quote(value)}" for name, value in environ.items() if value]
     installed = Path(sys.executable).parent / program
@@ -120,7 +120,7 @@ def search_later_objects_only() -> None:
     gc.set_threshold(limits.NEW_OBJECTS)
 
 
-def say(line: str) -> None:
+def write_stderr(line: str) -> None:
     """Writes a line to standard error, for the operator."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()

@@ -33,7 +33,7 @@ Signal = Literal["TRACES", "METRICS"]
 
 def is_wanted(signal: Signal, environ: Mapping[str, str]) -> bool:
     """True if the variables ask for a signal. Raises ValueError if they ask for what is not supported."""
-    address = _address(signal, environ)
+    address = _collector_address(signal, environ)
     exporter = environ.get(f"OTEL_{signal}_EXPORTER") or ("otlp" if address else "none")
     if exporter == "none" or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
@@ -52,8 +52,8 @@ def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured
 
     Returns what sends the rest, False if that is lost. Raises ValueError for what is not supported.
     """
-    begins = [_traced] if is_wanted("TRACES", environ) else []
-    begins += [_measured] if measured and is_wanted("METRICS", environ) else []
+    begins = [_set_up_traces] if is_wanted("TRACES", environ) else []
+    begins += [_set_up_metrics] if measured and is_wanted("METRICS", environ) else []
     if not begins:
         return lambda: True
     # Imported late: a process without it does not pay for the SDK.
@@ -89,7 +89,7 @@ def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig
     if not (every.isdecimal() and int(every)):
         raise ValueError(f"OTEL_METRIC_EXPORT_INTERVAL={every}: write milliseconds")
     return OpenTelemetryConfig(
-        url=_address("METRICS", environ) or "http://localhost:4318/v1/metrics",
+        url=_collector_address("METRICS", environ) or "http://localhost:4318/v1/metrics",
         headers=parse_env_headers(headers, liberal=True),
         metric_periodicity=timedelta(milliseconds=int(every)),
         durations_as_seconds=True,
@@ -97,7 +97,7 @@ def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig
     )
 
 
-def instance() -> dict[str, str]:
+def instance_tags() -> dict[str, str]:
     """Returns the tag that tells this process's metrics from those of others, for those of the SDK's core."""
     from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, Resource
 
@@ -152,14 +152,14 @@ def count_waits(client: Client) -> None:
     metrics.get_meter(spans.SCOPE).create_observable_gauge(spans.WAITING, [observe], "{run}", words)
 
 
-def _address(signal: Signal, environ: Mapping[str, str]) -> str | None:
+def _collector_address(signal: Signal, environ: Mapping[str, str]) -> str | None:
     if own := environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"):
         return own
     base = environ.get(_ENDPOINT)
     return f"{base.rstrip('/')}/v1/{signal.lower()}" if base else None
 
 
-def _traced(resource: "Resource") -> Callable[[], None]:
+def _set_up_traces(resource: "Resource") -> Callable[[], None]:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -180,7 +180,7 @@ def _traced(resource: "Resource") -> Callable[[], None]:
     return provider.shutdown
 
 
-def _measured(resource: "Resource") -> Callable[[], None]:
+def _set_up_metrics(resource: "Resource") -> Callable[[], None]:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def beside() -> dict[str, str]:
+def start_in_thread() -> dict[str, str]:
     """Starts the stand-in in a thread of this process.
 
     Returns the variables with which a Worker calls it.

@@ -23,7 +23,7 @@ class CheckRow:
     text: str
     fix: str = ""
 
-    def shown(self, screen: Console) -> Iterator[Text]:
+    def renderables(self, screen: Console) -> Iterator[Text]:
         """Yields lines in columns, which are left for a command that is too long for the last."""
         level = (f"{self.level:<{_NAME_COLUMN}}", _STYLES[self.level])
         begins = Text.assemble(level, self.name.ljust(_NAME_CHARS), " ")

@@ -21,7 +21,7 @@ from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUna
 from temporal_supervisor.console.base.terminal import Report, print_err, safe_line
 from temporal_supervisor.messages import NoRun, UpdateRefused
 from temporal_supervisor.runtime.connection import ConnectionFailed, connect, namespace_id
-from temporal_supervisor.runtime.process import INTERRUPTED, PROGRAM, command, run
+from temporal_supervisor.runtime.process import INTERRUPTED, PROGRAM, run, shell_command
 from temporal_supervisor.runtime.server.embedded_server import ServerFailed, read_record
 from temporal_supervisor.runtime.server.temporal_binary import TemporalNotFound
 from temporal_supervisor.runtime.settings import Settings, load_settings
@@ -43,10 +43,10 @@ It returns an empty text where there is no such tool.
 def hint(*words: str, **environ: str) -> str:
     """Returns a command of this program, with the options without which it would look elsewhere."""
     if (as_tool := tool_hints.get()) is not None:
-        return as_tool(*words) or f"the shell command {command(PROGRAM, words, **environ)}"
+        return as_tool(*words) or f"the shell command {shell_command(PROGRAM, words, **environ)}"
     given = {"--address": access.address, "--namespace": access.namespace, "--env-file": access.env_file}
     connection = [word for name, value in given.items() if value for word in (name, str(value))]
-    return command(PROGRAM, [*connection, *words], **environ)
+    return shell_command(PROGRAM, [*connection, *words], **environ)
 
 
 DONE = 0
@@ -127,7 +127,7 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
     _without_logs(access.debug)
     try:
         done = run(work())
-        return done.show(as_json=as_json) if isinstance(done, Report) else done
+        return done.print_to(as_json=as_json) if isinstance(done, Report) else done
     except (Exception, KeyboardInterrupt) as error:
         failure = explain(error)
         if access.debug:
@@ -139,7 +139,7 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
         access.close()
 
 
-def user() -> str:
+def user_name() -> str:
     """Returns the name of who gives commands, as the system has it; "unknown" if it has none."""
     try:
         return getuser()

@@ -22,7 +22,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from temporal_supervisor.runtime.process import say
+from temporal_supervisor.runtime.process import write_stderr
 from temporal_supervisor.supervision.base import limits
 
 _SEQUENCES = re.compile(
@@ -166,7 +166,7 @@ def print_out(text: str) -> None:
 
 def print_err(text: str) -> None:
     """Writes text to standard error, made safe, with a line break."""
-    say(safe(text))
+    write_stderr(safe(text))
 
 
 def print_json(value: object) -> None:
@@ -177,7 +177,7 @@ def print_json(value: object) -> None:
 class ScreenRow(Protocol):
     """A row of a report that depends on the screen: a table, a paragraph, an answer."""
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
         """Yields its parts for this screen."""
 
 
@@ -198,12 +198,12 @@ class Report:
     error: str = ""
     code: int = 0
 
-    def show(self, screen: Console | None = None, *, as_json: bool = False) -> int:
+    def print_to(self, screen: Console | None = None, *, as_json: bool = False) -> int:
         """Prints it and returns the exit code."""
         if as_json:
             print_json(self.data)
         else:
-            put(screen or console(), self.rows)
+            print_rows(screen or console(), self.rows)
         for text in (*(() if as_json else self.notes), *filter(None, [self.error])):
             print_err(text)
         return self.code
@@ -211,22 +211,22 @@ class Report:
     def text(self) -> str:
         """Returns the rows as they are written where there is no terminal."""
         written = io.StringIO()
-        put(console(file=written), self.rows)
+        print_rows(console(file=written), self.rows)
         return written.getvalue()
 
 
-def put(screen: Console, rows: Rows) -> None:
+def print_rows(screen: Console, rows: Rows) -> None:
     """Prints the rows of a report: the one place where rows become output.
 
     A `Text` is as wide as it is; so is a line with a command, to be copied.
     """
     for row in rows:
-        parts = row.shown(screen) if hasattr(row, "shown") else [row]
+        parts = row.renderables(screen) if hasattr(row, "renderables") else [row]
         for part in parts:
-            _put(screen, part)
+            _print_part(screen, part)
 
 
-def _put(screen: Console, part: RenderableType) -> None:
+def _print_part(screen: Console, part: RenderableType) -> None:
     if isinstance(part, str) and not screen.is_terminal:
         screen.file.write(safe(part) + "\n")
         return
@@ -255,7 +255,7 @@ class TextTable:
     numbers: Sequence[str] = ()
     wide: str = ""
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
         """Yields the table."""
         expand = bool(self.wide) and screen.is_terminal
         made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), expand=expand)
@@ -289,7 +289,7 @@ class Paragraph:
     columns: int
     style: str = "dim"
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
         """Yields the paragraph."""
         if screen.is_terminal:
             yield indented(self.text, self.columns, self.style)
@@ -305,7 +305,7 @@ class Remark:
     style: str
     is_one_row: bool = False
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
         """Yields the rows."""
         if not self.is_one_row:
             return wrapped(self.text, screen.width, self.style)

@@ -24,15 +24,15 @@ from temporal_supervisor.console.base.command import (
 from temporal_supervisor.console.base.output_file import Force, check_output, write_file
 from temporal_supervisor.console.base.terminal import Report, counted, safe_json
 from temporal_supervisor.console.commands.model_check import model_rows
-from temporal_supervisor.console.run.found_runs import recorded_store, roots, short_id
+from temporal_supervisor.console.run.found_runs import list_roots, recorded_store, short_id
 from temporal_supervisor.console.run.pollers import (
     WORK,
     Polled,
-    gone,
-    polled,
-    shown,
+    has_ended_here,
+    read_pollers,
     worker_of,
     worker_of_other_store,
+    workers_line,
 )
 from temporal_supervisor.console.run.standstill import causes_of
 from temporal_supervisor.messages import RPC_TIMEOUT
@@ -127,9 +127,9 @@ async def _store(access: Access) -> tuple[str | None, CheckRow]:
 
 async def _without_own_model(settings: Settings, client: Client) -> AsyncIterator[CheckRow]:
     """Yields the Worker that makes model calls, or a warning without one."""
-    calling = await polled(client, MODEL_QUEUE)
+    calling = await read_pollers(client, MODEL_QUEUE)
     if calling.served:
-        text = f"this environment names none and needs none: {shown(calling.workers)} makes the calls"
+        text = f"this environment names none and needs none: {workers_line(calling.workers)} makes the calls"
         yield CheckRow("ok", "model", text)
         return
     async for row in model_rows(settings):
@@ -183,13 +183,13 @@ async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[Che
 
 async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
     """Yields a row for each queue, and for each build without a Worker."""
-    seen = {queue: await polled(client, queue) for queue in WORK}
+    seen = {queue: await read_pollers(client, queue) for queue in WORK}
     for queue, work in WORK.items():
         workers = seen[queue].workers
-        if not all(gone(worker.identity) for worker in workers):
-            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
+        if not all(has_ended_here(worker.identity) for worker in workers):
+            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {workers_line(workers)}")
         else:
-            last = f", the last one was {shown(workers)}" if workers else ""
+            last = f", the last one was {workers_line(workers)}" if workers else ""
             fix = f"start one with {hint('worker', *worker_of(queue)[1])}"
             level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"  # few teams have such tools
             yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
@@ -241,7 +241,7 @@ async def _other_workers_store(client: Client, store_id: str | None) -> CheckRow
 
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
     """Returns a problem if the newest run uses another artifact store than this environment, or this one is lost."""
-    for execution in await roots(client, 1):
+    for execution in await list_roots(client, 1):
         used = await recorded_store(Run(client, execution.id))
         if used and store_id is not None and used != store_id:
             text = f"run '{execution.id}' uses the store {used}, this environment {_named_store(store_id)}"
@@ -252,7 +252,7 @@ async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
 
 async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
     """Yields a row for each open run of our queue that stands still, or one that says that none does."""
-    found = [each.id for each in await roots(client, _RUNS, "Running") if each.task_queue == WORKFLOW_QUEUE]
+    found = [each.id for each in await list_roots(client, _RUNS, "Running") if each.task_queue == WORKFLOW_QUEUE]
     still = 0
     for run in (Run(client, run_id) for run_id in found):
         described = await run.describe()

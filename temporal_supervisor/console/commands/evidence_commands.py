@@ -185,7 +185,7 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
 
 async def calls_report(run: Run, access: Access, which: str) -> Report:
     """Returns the stored model calls of a subtask, of a step of the supervisor, or `all`: prompts and whole replies."""
-    from temporal_supervisor.console.report.report_data import entries_of, said_in, stored_calls
+    from temporal_supervisor.console.report.report_data import added_by, entries_of, stored_calls
 
     store = await access.store()
     conversations, known = ConversationStore(store), await stored_calls(store, run.id)
@@ -212,6 +212,6 @@ async def calls_report(run: Run, access: Access, which: str) -> Report:
         )
         head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {(entry.at or '')[:19]} UTC"
         rows.append(Text(safe_line(head, 400), "bold"))
-        for title, text in await said_in(conversations, entry):
+        for title, text in await added_by(conversations, entry):
             rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]
     return Report(calls, rows, notes=problems)

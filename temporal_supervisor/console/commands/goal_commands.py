@@ -40,7 +40,7 @@ async def goals_report(access: Access, team: str | None) -> Report:
     for name, listed in goals.items():
         data = await _data(access, known[name] / listed.data) if listed.data else []
         for goal in listed.goals:
-            made = await _asked(client, name, listed, goal, data)
+            made = await _goal_outcome(client, name, listed, goal, data)
             asked.append(made)
             print_err(_line(made))
     short = [made for made in asked if made["lacks"]]
@@ -54,7 +54,7 @@ async def _data(access: Access, folder: Path) -> list[Attachment]:
     return [Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)]
 
 
-async def _asked(
+async def _goal_outcome(
     client: Client, team: str, listed: TeamGoals, goal: TeamGoal, data: list[Attachment]
 ) -> dict[str, Any]:
     """Returns the outcome of one goal: the run, its status, and the parts its answer `lacks`."""

@@ -18,7 +18,15 @@ from temporalio.client import WorkflowFailureError
 from activities.contracts.eval_contracts import EVAL_TYPE
 from activities.store.artifacts import ArtifactError
 from temporal_supervisor.client import Item, inbox
-from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    DONE,
+    FAILED,
+    Access,
+    CommandFailed,
+    hint,
+    user_name,
+)
 from temporal_supervisor.console.base.terminal import (
     Report,
     ScreenRow,
@@ -33,7 +41,7 @@ from temporal_supervisor.console.base.terminal import (
 from temporal_supervisor.console.run.command_line import RunId
 from temporal_supervisor.console.run.found_runs import find_run, short_id
 from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file, seconds
-from temporal_supervisor.console.run.standstill import ways
+from temporal_supervisor.console.run.standstill import ways_to_decide
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NO_WORKER
 from temporal_supervisor.outcomes import is_open, state_word
@@ -54,7 +62,7 @@ from temporal_supervisor.supervision.run.waits import AWAITED
 Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
 Many = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID...", help="ids as `inbox` lists them")]
 Seen = Annotated[str | None, typer.Option("--sha256", help="what `show` printed: nothing else is decided about")]
-By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
+By = Annotated[str, typer.Option(help="who says so", default_factory=user_name, show_default="the user")]
 Why = Annotated[str | None, typer.Option(help="a comment")]
 SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
 _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
@@ -62,12 +70,12 @@ _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second
 
 async def cancel(run: RunId) -> int:
     """Cancel a run, or an eval with its runs; the partial result is kept."""
-    said, code = await cancelled(run)
+    said, code = await cancel_run(run)
     print_err(said)
     return code
 
 
-async def cancelled(run: Run) -> tuple[str, int]:
+async def cancel_run(run: Run) -> tuple[str, int]:
     """Cancels a run or an eval, and returns what to say of it, with the exit code."""
     described = await run.describe()
     is_eval = described.workflow_type == EVAL_TYPE
@@ -95,7 +103,8 @@ async def extend(
     given = {name: new for name, new in budget.items() if new is not None} or None
     if not given and not deadline:
         raise CommandFailed(BAD_INPUT, "nothing to extend: give --deadline, --budget-tokens or --budget-usd")
-    return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
+    until = deadline and seconds(deadline)
+    return await send_update(run, ExtendLimits, deadline=until, budget=given)
 
 
 async def pause(
@@ -105,7 +114,7 @@ async def pause(
     why: Why = None,
 ) -> Report:
     """Pause a run: worker agents stop after their turn, and nothing more begins."""
-    return await tell(run, Pause, now=now, by=by, comment=why)
+    return await send_update(run, Pause, now=now, by=by, comment=why)
 
 
 async def steer(
@@ -115,7 +124,7 @@ async def steer(
     to: Annotated[str, typer.Option(help="one subtask, such as t3 or t3/t2; all without")] = "*",
 ) -> Report:
     """Say a word to worker agents at work; one to all is in the later prompts of the run, too."""
-    return await tell(run, Steer, to, text=text, by=by)
+    return await send_update(run, Steer, to, text=text, by=by)
 
 
 async def retry(
@@ -125,20 +134,20 @@ async def retry(
     instruction: Annotated[str | None, typer.Option(help="what should be different")] = None,
 ) -> Report:
     """Have a subtask that has ended worked on again."""
-    return await tell(run, RetrySubtask, subtask, instruction=instruction, by=by)
+    return await send_update(run, RetrySubtask, subtask, instruction=instruction, by=by)
 
 
 async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Report:
     """End a subtask with what it has; the run goes on without the rest."""
-    return await tell(run, SkipSubtask, subtask, by=by, comment=why)
+    return await send_update(run, SkipSubtask, subtask, by=by, comment=why)
 
 
 async def resume(run: RunId, by: By) -> Report:
     """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
-    return await tell(run, Resume, by=by)
+    return await send_update(run, Resume, by=by)
 
 
-async def tell(run: Run, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
+async def send_update(run: Run, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
     """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
     if subtask != "*":
         run, fields["to" if kind is Steer else "subtask_id"] = await run.level(subtask)
@@ -151,10 +160,10 @@ async def require_open(run: Run) -> None:
     """Raises CommandFailed if the run has ended."""
     described = await run.require()
     if not is_open(described):
-        raise CommandFailed(FAILED, _ended(run.id, state_word(described)))
+        raise CommandFailed(FAILED, _already_ended(run.id, state_word(described)))
 
 
-def _ended(run_id: str, state: str) -> str:
+def _already_ended(run_id: str, state: str) -> str:
     again = f"start another one with {hint('run', 'GOAL')}, or go back in this one with `temporal workflow reset`"
     return f"run '{run_id}' has ended ({state}), so it can't be changed: {again}"
 
@@ -179,7 +188,13 @@ async def inbox_report(
 
 def _inbox_rows(items: Sequence[Item]) -> Iterator[ScreenRow | Text]:
     rows = [
-        (_day(wait.since), short_id(run_id), wait.id, f"{wait.kind}: {wait.prompt_preview}", _until(wait.expires_at))
+        (
+            _day(wait.since),
+            short_id(run_id),
+            wait.id,
+            f"{wait.kind}: {wait.prompt_preview}",
+            _time_left(wait.expires_at),
+        )
         for run_id, wait in ((item.run_id, item.wait) for item in items)
     ]
     if rows:
@@ -190,7 +205,7 @@ def _inbox_rows(items: Sequence[Item]) -> Iterator[ScreenRow | Text]:
 
 async def show_report(access: Access, words: Words) -> Report:
     """Show all of what is asked: a plan, a tool call, a question."""
-    return await item_report(access, await _named(access, words))
+    return await item_report(access, await _find_wait(access, words))
 
 
 @dataclass(frozen=True)
@@ -224,7 +239,7 @@ async def whole_item(access: Access, item: Item) -> WholeItem:
         content = stored.decode("utf-8", "replace")
     plan = await plan_page(run, await access.store()) if whole.wait.kind == "plan" else None
     text = _pretty(whole.wait.prompt_preview if content is None else content)
-    asker, findings = await _behind(access, run, whole.wait)
+    asker, findings = await _role_and_findings(access, run, whole.wait)
     for name, found in findings.items():
         text += f"\n\nthe whole finding of {name}:\n\n{revealed(found)}"
     return WholeItem(item, whole, content, text, asker, findings, plan)
@@ -239,7 +254,7 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         wait = whole.wait
         yield f"{AWAITED[wait.kind]}: {short_id(item.run_id)} {wait.id}"
         yield f"run {item.run_id}: {item.goal}"
-        until = f", until {_until(wait.expires_at)}" if wait.expires_at else ""
+        until = f", until {_time_left(wait.expires_at)}" if wait.expires_at else ""
         yield f"asked by {shown.asker} since {_day(wait.since)}{until}"
         if wait.kind == "tool":
             name = safe_line(wait.prompt_preview.partition(" ")[0], limits.LINE_BYTES)
@@ -268,7 +283,7 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
     return Report(data, list(rows()))
 
 
-async def _behind(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
+async def _role_and_findings(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
     """Returns the asking role, and the whole texts of the findings to build on.
 
     The `content` of the wait has only their summaries.
@@ -289,7 +304,8 @@ async def _behind(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, 
 
 def way_rows(run_id: str, wait: Wait) -> list[Text]:
     """Returns a row for each way to decide."""
-    return [Text(f"{choice}: {command}") for choice, command in ways(run_id, wait).items()]
+    ways = ways_to_decide(run_id, wait)
+    return [Text(f"{choice}: {command}") for choice, command in ways.items()]
 
 
 async def decision_report(
@@ -306,7 +322,7 @@ async def decision_report(
 
     The decision holds for what waits now; `seen` is the beginning of its hash, if it is known.
     """
-    item = await _named(access, words)
+    item = await _find_wait(access, words)
     if seen is not None and not (seen and item.wait.sha256.startswith(seen)):
         look = hint("show", short_id(item.run_id), item.wait.id)
         raise CommandFailed(
@@ -316,7 +332,7 @@ async def decision_report(
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
     answer = await run.decide(item.wait, word, text, plan=edited, by=by)
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
-    return Report(data, [told(run.id, item.wait.id, answer.message)])
+    return Report(data, [decision_sentence(run.id, item.wait.id, answer.message)])
 
 
 _DONE_WORDS = {
@@ -328,7 +344,7 @@ _DONE_WORDS = {
 }
 
 
-def told(run_id: str, wait_id: str, message: str) -> str:
+def decision_sentence(run_id: str, wait_id: str, message: str) -> str:
     """Returns the outcome of a decision in a sentence; other words of a run stay as they are."""
     _, _, choice = message.partition(f"{wait_id}: ")
     done = _DONE_WORDS.get(choice)
@@ -368,7 +384,7 @@ async def _many_report(access: Access, words: Sequence[str], word: str, text: st
     replies = await run.decide_all(waits, word, text, by=by)
     run_id = run.id
     data = {"run_id": run_id, "decisions": [reply.model_dump() for reply in replies]}
-    lines = [told(run_id, reply.id, reply.message) for reply in replies]
+    lines = [decision_sentence(run_id, reply.id, reply.message) for reply in replies]
     code = DONE if all(reply.accepted for reply in replies) else FAILED
     return Report(data, lines, code=code)
 
@@ -388,7 +404,7 @@ async def reply_report(
     return await decision_report(access, words if file else words[:-1], "reply", text, by, seen=sha256)
 
 
-async def _named(access: Access, words: Sequence[str]) -> Item:
+async def _find_wait(access: Access, words: Sequence[str]) -> Item:
     """Returns the wait that `ID` or `RUN ID` names. Raises CommandFailed with what is current if there is none."""
     client = await access.client()
     if len(words) not in (1, 2):
@@ -434,7 +450,7 @@ def _day(at: str) -> str:
     return f"{datetime.fromisoformat(at).astimezone():%d %b %H:%M}"
 
 
-def _until(at: str | None) -> str:
+def _time_left(at: str | None) -> str:
     """Returns a time, and the days, or else hours, that are left."""
     if at is None:
         return ""

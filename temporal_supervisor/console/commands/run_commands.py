@@ -29,16 +29,24 @@ from temporal_supervisor.console.base.command import (
     CommandFailed,
     hint,
     server_address,
-    user,
+    user_name,
     web_address,
 )
-from temporal_supervisor.console.base.terminal import Report, console, counted, file_size, print_err, put, safe_json
+from temporal_supervisor.console.base.terminal import (
+    Report,
+    console,
+    counted,
+    file_size,
+    print_err,
+    print_rows,
+    safe_json,
+)
 from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.found_runs import short_id
-from temporal_supervisor.console.run.pollers import Polled, polled, worker_of_other_store
+from temporal_supervisor.console.run.pollers import Polled, read_pollers, worker_of_other_store
 from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
 from temporal_supervisor.console.view.answer_text import answer_report, bare_report
 from temporal_supervisor.console.view.follow import follow
@@ -90,8 +98,8 @@ async def ask_about_plan(
             return
         wait = page.asked.wait
         if not can_ask:
-            raise PlanLeft(_left(page, wait, shown=False))
-        put(console(), page.rows())
+            raise PlanLeft(_later_report(page, wait, shown=False))
+        print_rows(console(), page.rows())
         with contextlib.suppress(OSError):  # without a cache folder no plan was edited
             if _edited_file(run).exists():  # an edited plan came back
                 print_err(wait.prompt_preview)
@@ -107,24 +115,24 @@ async def _is_decided(run: Run, page: PlanPage, wait: Wait) -> bool:
     """Asks once; True if the plan no longer waits."""
     keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
     named = [words for choice, words in keys.items() if choice in wait.choices]
-    line = await _typed(run, " · ".join([*named, "leave it q: "]), wait)
+    line = await _read_line(run, " · ".join([*named, "leave it q: "]), wait)
     if line is None:
         print_err("\nthe plan no longer waits: it was decided about elsewhere")
         return True
     key, _, rest = line.strip().partition(" ")
     if key == "q" or not line:
-        raise PlanLeft(_left(page, wait, shown=True))
+        raise PlanLeft(_later_report(page, wait, shown=True))
     if key not in _WORDS:
         return False
-    plan = await _edited(run, page.plan) if key == "e" else None
+    plan = await _edit_plan(run, page.plan) if key == "e" else None
     text = rest.strip().strip('"') or None
-    await run.decide(wait, _WORDS[key], text, plan=plan, by=user())
+    await run.decide(wait, _WORDS[key], text, plan=plan, by=user_name())
     if plan is None:
         _drop_edited(run)  # it is of the plan that was decided about
     return True
 
 
-async def _typed(run: Run, prompt: str, wait: Wait) -> str | None:
+async def _read_line(run: Run, prompt: str, wait: Wait) -> str | None:
     """Returns the line that a person types, empty at the end of the input; None if the plan no longer waits."""
     sys.stdout.write(prompt)
     sys.stdout.flush()
@@ -142,7 +150,7 @@ async def _typed(run: Run, prompt: str, wait: Wait) -> str | None:
         loop.remove_reader(sys.stdin.fileno())
 
 
-async def _edited(run: Run, plan: Plan) -> Plan:
+async def _edit_plan(run: Run, plan: Plan) -> Plan:
     """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
     file = _edited_file(run)
     if not file.exists():
@@ -165,7 +173,7 @@ def _drop_edited(run: Run) -> None:
         _edited_file(run).unlink(missing_ok=True)
 
 
-def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
+def _later_report(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
     rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
     note = f"follow it: {hint('follow', short_id(page.run_id))}"
     return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, rows, [note], code=WAITS)
@@ -231,11 +239,11 @@ async def run_goal(
     quiet: Quiet = False,
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
-    run, wanted = await started_run(access, locals())
-    return await _shown(run, wanted, access, detach=detach, as_json=as_json, quiet=quiet)
+    run, wanted = await start_from_options(access, locals())
+    return await _follow_started(run, wanted, access, detach=detach, as_json=as_json, quiet=quiet)
 
 
-async def _shown(
+async def _follow_started(
     run: Run,
     wanted: RunRequest,
     access: Access,
@@ -251,10 +259,10 @@ async def _shown(
         return Report({"run_id": run.id, "web": web}, [run.id])
     if not quiet:
         print_err(f"run {run.id}" + (f"\n{web}" if web else ""))
-    return await _followed(run, access, as_json, asks=wanted.approve_plan, quiet=quiet)
+    return await _follow_to_end(run, access, as_json, asks=wanted.approve_plan, quiet=quiet)
 
 
-async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, RunRequest]:
+async def start_from_options(access: Access, options: Mapping[str, Any]) -> tuple[Run, RunRequest]:
     """Starts the run that the options of `run` ask for, and stores its files before. Raises CommandFailed."""
     wanted, uploads, files = prepared_request(options)
     after = options.get("after")
@@ -281,7 +289,7 @@ async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, 
         trusted = not options.get("data_from_others")
         wanted = await with_files(access, wanted, files, trusted=trusted)
     run = Run(client, given or new_run_id(client, wanted.goal))
-    await _begin(run, wanted)
+    await _start(run, wanted)
     return run, wanted
 
 
@@ -292,7 +300,7 @@ def _with_usual_team(wanted: RunRequest, access: Access) -> RunRequest:
     return wanted.model_copy(update={"team": access.settings.team})
 
 
-async def begun(
+async def start_and_report(
     access: Access,
     wanted: RunRequest,
     run_id: str,
@@ -305,11 +313,11 @@ async def begun(
     Raises CommandFailed if there is one of that id.
     """
     run = Run(await access.client(), run_id)
-    await _begin(run, wanted)
-    return await _shown(run, wanted, access, detach=detach, as_json=as_json)
+    await _start(run, wanted)
+    return await _follow_started(run, wanted, access, detach=detach, as_json=as_json)
 
 
-async def _begin(run: Run, wanted: RunRequest) -> None:
+async def _start(run: Run, wanted: RunRequest) -> None:
     """Starts the run. Raises CommandFailed if there is one of its id."""
     try:
         await Run.start(run.client, wanted, run.id)
@@ -349,10 +357,10 @@ async def require_team(workers: Polled, wanted: RunRequest, settings: Settings) 
 
 async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet: Quiet = False) -> Report:
     """Follow a run to its end and print its answer."""
-    return await _followed(run, access, as_json, quiet=quiet)
+    return await _follow_to_end(run, access, as_json, quiet=quiet)
 
 
-async def _followed(run: Run, access: Access, as_json: bool, *, asks: bool = False, quiet: bool = False) -> Report:
+async def _follow_to_end(run: Run, access: Access, as_json: bool, *, asks: bool = False, quiet: bool = False) -> Report:
     """Returns the outcome of a run; if it `asks`, a person is asked about plans that wait for approval."""
     web = web_address(run.client, run.id)
     can_ask = console().is_terminal and sys.stdin.isatty() and not as_json
@@ -381,11 +389,11 @@ async def with_files(
     trusted: bool,
 ) -> RunRequest:
     """Stores files, and returns the request with them as data."""
-    attachment = (await _stored(access, files)).model_copy(update={"trusted": trusted})
+    attachment = (await _store_files(access, files)).model_copy(update={"trusted": trusted})
     return wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
 
 
-async def _stored(access: Access, files: list[DataFile]) -> Attachment:
+async def _store_files(access: Access, files: list[DataFile]) -> Attachment:
     sent: list[int] = []
     ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
     uploaded = f"{sum(map(bool, sent)):,} uploaded ({file_size(sum(sent))})" if any(sent) else "all uploaded before"
@@ -403,8 +411,8 @@ async def require_workers(
     """
     latest = time.monotonic() + _LISTED_AFTER
     while True:
-        workers = await polled(client, WORKFLOW_QUEUE)
-        why = await _unserved(client, workers)
+        workers = await read_pollers(client, WORKFLOW_QUEUE)
+        why = await _unserved_queue(client, workers)
         if why is None:
             return workers
         if time.monotonic() > latest:
@@ -423,22 +431,22 @@ async def require_same_store(client: Client, store: ArtifactStore) -> None:
         raise CommandFailed(UNREACHABLE, f"{words}: {helps}")
 
 
-async def _unserved(client: Client, seen: Polled) -> str | None:
+async def _unserved_queue(client: Client, seen: Polled) -> str | None:
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     one = f"start one with {hint('worker')}"
     if not seen.served:
         unserved = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}"
-        return f"{unserved}: {one} (it needs {key}; with --standin neither){await _local()}"
+        return f"{unserved}: {one} (it needs {key}; with --standin neither){await _local_model_hint()}"
     if why := seen.none_current:
         none = f"no run begins at {server}: of the builds of its Workers {why}"
         return f"{none}. Give {seen.set_current}"
-    if not (await polled(client, MODEL_QUEUE)).served:
+    if not (await read_pollers(client, MODEL_QUEUE)).served:
         calls = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
-        return f"{calls}: set {key} and {one}{await _local()}"
+        return f"{calls}: set {key} and {one}{await _local_model_hint()}"
     return None
 
 
-async def _local() -> str:
+async def _local_model_hint() -> str:
     """Returns the sentence about a model server of this machine, empty without one."""
     found = await asyncio.to_thread(find_local_model)
     return f". {found.worker_hint}" if found else ""

@@ -114,10 +114,10 @@ async def teams_report(
         notes.append(f"SUPERVISOR_TEAMS_DIR names {settings.teams_dir}, which is no folder")
     for each in [name] if name else files.names():
         try:
-            looked = await _looked_at(files, each)
+            looked = await _look_at(files, each)
         except TeamError as error:
             listed.append({"name": each, "error": safe_line(error.message, limits.ERROR_BYTES)})
-            notes.append(_unusable(each, error))
+            notes.append(_unusable_line(each, error))
             is_wrong = True
         else:
             listed.append(looked.as_json())
@@ -149,7 +149,7 @@ class _Looked:
         return {**team.model_dump(mode="json"), "error": None, **seen}
 
 
-async def _looked_at(files: TeamFiles, name: str) -> _Looked:
+async def _look_at(files: TeamFiles, name: str) -> _Looked:
     """Loads a team and reads its data. Raises TeamError."""
     loaded = await files.load(name)
     data = await loaded.toolbox.data()
@@ -176,7 +176,7 @@ def _looked_rows(looked: _Looked, *, is_named: bool, check: bool) -> Iterator[Re
         yield indented(f"✘ {place}{safe_line(problem, limits.ERROR_BYTES)}", 2, "red")
 
 
-def _unusable(name: str, error: TeamError) -> str:
+def _unusable_line(name: str, error: TeamError) -> str:
     """Returns the problems of a team that can't be used: several below each other."""
     lines = [error.message]
     if len(error.problems) > 1:
@@ -185,7 +185,12 @@ def _unusable(name: str, error: TeamError) -> str:
     return f"team '{name}' can't be used: {said}"
 
 
-async def taker_report(settings: Settings, name: str, goal: str, endpoint: ModelEndpoint) -> Report:
+async def chosen_role_report(
+    settings: Settings,
+    name: str,
+    goal: str,
+    endpoint: ModelEndpoint,
+) -> Report:
     """Returns the role of a team that would take a goal: by a route, else by the planner."""
     try:
         loaded = await team_files(settings).load(name)

@@ -111,7 +111,7 @@ async def with_results(known: LocalSet) -> LocalSet:
         try:
             if name not in stores:
                 stores[name] = await _tables(known.data_path(name))
-            answer = await _result(stores[name], question)
+            answer = await _query_result(stores[name], question)
         except (ValueError, CommandFailed) as problem:
             words = problem.message if isinstance(problem, CommandFailed) else str(problem)
             raise CommandFailed(BAD_INPUT, f"{known.file}: line {line}: {words}") from None
@@ -129,7 +129,7 @@ async def _tables(path: Path) -> "TableStore":
     return TableStore(with_unique_tables(await reports_on(found_files([path]))))
 
 
-async def _result(store: "TableStore", question: EvalQuestion) -> Truth:
+async def _query_result(store: "TableStore", question: EvalQuestion) -> Truth:
     """Returns the result of a question's query as an answer. Raises ValueError."""
     from activities.tools.tool import ToolMisuse
 
@@ -203,7 +203,7 @@ def with_agents(
     Each can then be asked alone. Raises CommandFailed.
     """
     named = {**fields, **({"team": team} if team else {})}
-    known = _definition(settings, RunRequest.model_validate({"goal": "-", **named}))
+    known = _team_definition(settings, RunRequest.model_validate({"goal": "-", **named}))
     roles = []
     for role in known.roles:
         if role.team or role.person:
@@ -216,7 +216,7 @@ def with_agents(
     return {**fields, "team": inline}
 
 
-def _definition(settings: Settings, request: RunRequest) -> Team:
+def _team_definition(settings: Settings, request: RunRequest) -> Team:
     """Returns the team of a request as its file says. Raises CommandFailed."""
     # these load the libraries of tools: 0.5 s, for some options only
     from activities.teams.team_files import TeamError
@@ -233,7 +233,7 @@ def bare_team(settings: Settings, request: RunRequest) -> dict[str, Any]:
 
     Raises CommandFailed.
     """
-    team = _definition(settings, request)
+    team = _team_definition(settings, request)
     tools = [f"{team.name}/{tool}" for tool in team.named_tools]
     role = {
         "name": "alone",
@@ -252,7 +252,7 @@ def default_team(known: LocalSet, given: str | None, fields: Mapping[str, JsonVa
     return known.team or (_FILES_TEAM if has_data else None)
 
 
-def checked_set(known: LocalSet, variants: Sequence[EvalVariant], repeat: int) -> EvalSet:
+def check_set(known: LocalSet, variants: Sequence[EvalVariant], repeat: int) -> EvalSet:
     """Returns the set without its data, each request of which can be taken.
 
     Raises CommandFailed with the line.
@@ -306,7 +306,7 @@ def data_of(known: LocalSet) -> dict[str, list[DataFile]]:
     return found
 
 
-async def stored_set(
+async def store_set(
     store: ArtifactStore,
     whole: EvalSet,
     data: Mapping[str, list[DataFile]],

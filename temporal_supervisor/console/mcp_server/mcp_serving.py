@@ -27,7 +27,7 @@ from temporal_supervisor.console.base.command import (
 )
 from temporal_supervisor.console.base.terminal import print_err
 from temporal_supervisor.console.mcp_server.run_tools import add_to
-from temporal_supervisor.console.run.standstill import silence
+from temporal_supervisor.console.run.standstill import explain_silence
 from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.supervision.base.trust import is_loopback
 from temporal_supervisor.supervision.contract.request import describe_errors
@@ -128,7 +128,7 @@ class _PlainServer(MCPServer[Access]):
             if cause is None:
                 raise
             if isinstance(cause, NoAnswer):
-                cause = await silence(await self._access.client(), cause)
+                cause = await explain_silence(await self._access.client(), cause)
             raise ToolError(_sentence(cause, name)) from None
         finally:
             tool_hints.reset(token)

@@ -70,13 +70,13 @@ async def ask_page(request: Request) -> Response:
         usual=site.access.settings.team,
         files_team=_FILES_TEAM,
         asked=asked,
-        origins=await _earlier(site, asked.getlist("after")),
+        origins=await _earlier_runs(site, asked.getlist("after")),
         root=site.root,
         folders=await asyncio.to_thread(folders_below, site.root) if site.root else [],
     )
 
 
-async def _earlier(site: PageSite, run_ids: Sequence[str]) -> list[Origin]:
+async def _earlier_runs(site: PageSite, run_ids: Sequence[str]) -> list[Origin]:
     """Returns the runs to build on, as an address names them; no server is asked about none."""
     if not run_ids:
         return []
@@ -99,10 +99,10 @@ def estimate_words(team: str, samples: Sequence[RunSample]) -> str:
             "With the plan shown first, an estimate comes with it."
         )
     totals = [sample.total for sample in samples]
-    calls = _between([f"{took.calls:,.0f}" for took in sorted(totals, key=_calls)])
-    seconds = _between([duration(took.seconds) for took in sorted(totals, key=_seconds)])
+    calls = _range_words([f"{took.calls:,.0f}" for took in sorted(totals, key=_calls)])
+    seconds = _range_words([duration(took.seconds) for took in sorted(totals, key=_seconds)])
     priced = sorted(took.usd for took in totals if took.usd is not None)
-    cost = f", {_between([money(usd) for usd in priced])}" if priced else ", cost unknown"
+    cost = f", {_range_words([money(usd) for usd in priced])}" if priced else ", cost unknown"
     runs = "The last run" if len(samples) == 1 else f"The last {len(samples)} runs"
     return f"{runs} of team {team} took {calls} model calls{cost}, {seconds}."
 
@@ -115,23 +115,24 @@ def _seconds(took: CandidateUsage) -> float:
     return took.seconds
 
 
-def _between(ordered: Sequence[str]) -> str:
+def _range_words(ordered: Sequence[str]) -> str:
     return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
 
 
-async def ask(request: Request) -> Response:
+async def start_from_form(request: Request) -> Response:
     """Starts a run as the form says, as the command `run` does; leads to its page."""
     site = site_of(request)
     form = await site.form(request)
     place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="supervisor-page-"))
     try:
-        data = [*await _uploaded(form, place), *_named_folder(site, form), *_sample(site, form)]
+        uploads = await _write_uploads(form, place)
+        data = [*uploads, *_named_folder(site, form), *_sample_folder(site, form)]
         report = await run_goal(site.access, **_options(form, data), detach=True)
     finally:
         await form.close()
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
     started: Any = report.data
-    return site.sent_to(request, place_of(started["run_id"]))
+    return site.redirect_to(request, place_of(started["run_id"]))
 
 
 def _options(form: FormData, data: list[Path]) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def _dollars(text: str) -> float:
         raise CommandFailed(BAD_INPUT, f"the budget '{text}' is no number of dollars") from None
 
 
-async def _uploaded(form: FormData, place: Path) -> list[Path]:
+async def _write_uploads(form: FormData, place: Path) -> list[Path]:
     """Writes the uploads into a folder, and returns it if there are any. Raises CommandFailed."""
     given = [each for each in form.getlist("files") if isinstance(each, UploadFile)]
     files = [each for each in given if each.filename]
@@ -168,11 +169,11 @@ async def _uploaded(form: FormData, place: Path) -> list[Path]:
         target = place / safe_name(each.filename or "")
         if target.exists():
             raise CommandFailed(BAD_INPUT, f"two files have the name {target.name}")
-        await asyncio.to_thread(_copy, each, target)
+        await asyncio.to_thread(_copy_upload, each, target)
     return [place] if files else []
 
 
-def _copy(file: UploadFile, target: Path) -> None:
+def _copy_upload(file: UploadFile, target: Path) -> None:
     with target.open("xb") as out:
         shutil.copyfileobj(file.file, out)
 
@@ -233,7 +234,7 @@ def _named_folder(site: PageSite, form: FormData) -> list[Path]:
     return [folder_below(site.root, given)] if given else []
 
 
-def _sample(site: PageSite, form: FormData) -> list[Path]:
+def _sample_folder(site: PageSite, form: FormData) -> list[Path]:
     """Returns the folder with which a team's example goals come, if the reader wants it."""
     name = text_of(form, "sample")
     if not name:

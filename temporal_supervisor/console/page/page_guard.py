@@ -77,18 +77,18 @@ class Door:
             return PlainTextResponse("This request comes from another page", 403)
         return None
 
-    def knows(self, headers: Headers, cookies: Mapping[str, str]) -> bool:
+    def has_token(self, headers: Headers, cookies: Mapping[str, str]) -> bool:
         """True if there is no token, or the request brings it: as a bearer's, or by our cookie."""
         if not self.token:
             return True
         kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and same(given, self.token):
+        if kind.lower() == "bearer" and is_same_text(given, self.token):
             return True
-        return same(cookies.get(_COOKIE, ""), self.cookie)
+        return is_same_text(cookies.get(_COOKIE, ""), self.cookie)
 
     def is_ours(self, mark: object) -> bool:
         """True if a form has the mark of this server."""
-        return isinstance(mark, str) and same(mark, self.mark)
+        return isinstance(mark, str) and is_same_text(mark, self.mark)
 
     def let_in(self, response: Response, *, encrypted: bool) -> None:
         """Gives the cookie to a browser whose reader has sent the token."""
@@ -102,7 +102,7 @@ class Door:
         )
 
 
-def same(given: str, wanted: str) -> bool:
+def is_same_text(given: str, wanted: str) -> bool:
     """True if two texts are the same, compared in constant time."""
     encoded = given.encode("utf-8", "surrogateescape")
     return hmac.compare_digest(encoded, wanted.encode("utf-8", "surrogateescape"))
@@ -160,7 +160,7 @@ class PageGuard:
     def _unknown(self, path: str, headers: Headers) -> Response | None:
         """Returns the refusal of a request without the token; None if it needs none, or has it."""
         is_open = path == LOGIN or path.startswith("/static/")
-        if is_open or self._door.knows(headers, _cookies(headers)):
+        if is_open or self._door.has_token(headers, _cookies(headers)):
             return None
         if "text/html" in headers.get("accept", ""):
             asked = f"?to={quote(path, safe='')}" if path.startswith(PLACES) else ""

@@ -65,14 +65,20 @@ class PageSite:
         client = await self.access.client()
         return Run(client, await find_run(client, request.path_params["run_id"]))
 
-    def said(self, request: Request, message: str, back: str, status: int = 200) -> Response:
+    def message_response(
+        self,
+        request: Request,
+        message: str,
+        back: str,
+        status: int = 200,
+    ) -> Response:
         """Returns the answer to a form: its words for our script, else a page with the way back."""
         if is_fragment(request):
             return PlainTextResponse(revealed(message), status)
         shown = {"is_refused": status >= 400, "message": message, "back": back}
         return self.html("message.html.j2", status, title="", **shown)
 
-    def sent_to(self, request: Request, place: str) -> Response:
+    def redirect_to(self, request: Request, place: str) -> Response:
         """Returns the answer that leads to another page; our script follows it by itself."""
         if is_fragment(request):
             return Response(json.dumps({"place": place}), 200, media_type="application/json")
@@ -100,7 +106,7 @@ def shown_command(*words: str) -> str:
     return hint(*words).strip("`")
 
 
-def named(run_id: str) -> str:
+def short_id_of(run_id: str) -> str:
     """Returns the part of a run's id that a command needs."""
     return short_id(run_id)
 

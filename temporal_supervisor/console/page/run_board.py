@@ -38,7 +38,7 @@ class _Part:
     made: Callable[[], str]
 
     @cached_property
-    def shown(self) -> str:
+    def text(self) -> str:
         """The text of the part."""
         return self.made()
 
@@ -121,20 +121,20 @@ class RunBoard:
     _tree_version: int = 0
     _sent: tuple[int, int, bool, str] = (-1, -1, False, "")
 
-    def put(self, name: str, key: object, template: str, **values: object) -> None:
+    def update_part(self, name: str, key: object, template: str, **values: object) -> None:
         """Takes a part if what it shows, its `key`, is new."""
-        if not self.has(name, key):
-            self._put(name, key, partial(self.render, template, **values))
+        if not self.has_part(name, key):
+            self._set_part(name, key, partial(self.render, template, **values))
 
-    def put_text(self, name: str, key: object, shown: str) -> None:
+    def update_text(self, name: str, key: object, shown: str) -> None:
         """Takes a part that has been rendered."""
-        self._put(name, key, lambda: shown)
+        self._set_part(name, key, lambda: shown)
 
-    def _put(self, name: str, key: object, made: Callable[[], str]) -> None:
+    def _set_part(self, name: str, key: object, made: Callable[[], str]) -> None:
         self.version += 1
         self._parts[name] = _Part(self.version, key, made)
 
-    def has(self, name: str, key: object) -> bool:
+    def has_part(self, name: str, key: object) -> bool:
         """True if a part shows just that."""
         known = self._parts.get(name)
         return known is not None and known.key == key
@@ -142,9 +142,9 @@ class RunBoard:
     def part(self, name: str) -> str:
         """Returns a part as it is now; empty if there is none."""
         known = self._parts.get(name)
-        return known.shown if known else ""
+        return known.text if known else ""
 
-    def take_lines(self, lines: Iterable[Line]) -> None:
+    def add_lines(self, lines: Iterable[Line]) -> None:
         """Adds events, each by its time: one of a worker agent may be read late."""
         for line in lines:
             self.version += 1
@@ -153,25 +153,25 @@ class RunBoard:
             insort(self._lines, part, key=lambda known: known.at)
         del self._lines[:-LINES]
 
-    def take_tree(self, picture: Picture, doing: dict[str, str]) -> None:
+    def update_tree(self, picture: Picture, doing: dict[str, str]) -> None:
         """Takes the subtasks; `doing` says of each what its worker agent did last."""
         tree = picture.tree()
         order = [(row.path, row.depth) for row in tree]
         for row in tree:
-            self._take_row(picture, row, doing)
+            self._update_row(picture, row, doing)
         if order != self._order:
             self._order = order
             self._groups = _groups([self._rows[path] for path, _ in order])
             self.version += 1
             self._tree_version = self.version
         for fold in self._folds.values():
-            self._take_fold(fold)
+            self._update_fold(fold)
 
-    def _take_fold(self, fold: Fold) -> None:
+    def _update_fold(self, fold: Fold) -> None:
         """Puts the counts of a fold, by state, beside its head."""
         states = Counter(self._rows[path].row.report.state for path in fold.paths)
         shown = [(state, states[state]) for state in _STATES if states[state]]
-        self.put(self._place_of(fold), shown, "counts.html.j2", counts=shown)
+        self.update_part(self._place_of(fold), shown, "counts.html.j2", counts=shown)
 
     @property
     def _folds(self) -> dict[str, Fold]:
@@ -181,7 +181,7 @@ class RunBoard:
         """Returns the id of a fold on the page, which is its first row's: that row stays."""
         return f"g-{self._places[fold.paths[0]]}"
 
-    def _take_row(self, picture: Picture, row: TreeRow, doing: dict[str, str]) -> None:
+    def _update_row(self, picture: Picture, row: TreeRow, doing: dict[str, str]) -> None:
         agent = picture.agents.get(row.report.workflow_id or "")
         place = self._places.setdefault(row.path, f"r{len(self._places) + 1}")
         is_running = row.report.state == "running"
@@ -189,7 +189,7 @@ class RunBoard:
         turn = max(row.report.turns, agent.turn if agent else 0)
         view = RowView(place, row, turn, now if is_running else "")
         self._rows[row.path] = view
-        self.put(place, view.key, "row.html.j2", view=view, place=self.place)
+        self.update_part(place, view.key, "row.html.j2", view=view, place=self.place)
 
     @property
     def paths(self) -> list[str]:
@@ -225,7 +225,7 @@ class RunBoard:
 
     def newest_lines(self) -> list[str]:
         """Returns the events that a page comes with, the newest first."""
-        return [line.shown for line in reversed(self._lines[-LINES_AT_ONCE:])]
+        return [line.text for line in reversed(self._lines[-LINES_AT_ONCE:])]
 
     @property
     def older_than(self) -> int:
@@ -237,7 +237,7 @@ class RunBoard:
         """Returns the events before that of a version, the newest first."""
         versions = [line.version for line in self._lines]
         end = versions.index(version) if version in versions else 0
-        return [line.shown for line in reversed(self._lines[:end])]
+        return [line.text for line in reversed(self._lines[:end])]
 
     def news(self, since: int) -> str:
         """Returns the news since a version, as JSON; most watchers ask for the same."""
@@ -251,14 +251,14 @@ class RunBoard:
         has_tree = self._tree_version > since  # it holds all rows
         if has_tree:
             new = {name: part for name, part in new.items() if not _is_in_tree(name)}
-        parts = {name: part.shown for name, part in new.items()}
+        parts = {name: part.text for name, part in new.items()}
         if has_tree:
             parts["tree"] = self.tree()
         news = {"version": self.version, "parts": parts, "ended": self.ended}
         if not since:  # of a page that has nothing yet
             lines = self.newest_lines()[::-1]
             return json.dumps({**news, "lines": lines, "older_than": self.older_than})
-        lines = [line.shown for line in self._lines if line.version > since]
+        lines = [line.text for line in self._lines if line.version > since]
         return json.dumps({**news, "lines": lines})
 
 

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from temporal_supervisor.client import Item, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
 from temporal_supervisor.console.commands.report_commands import RunState, list_report
-from temporal_supervisor.console.page.page_site import named, place_of, site_of
+from temporal_supervisor.console.page.page_site import place_of, short_id_of, site_of
 from temporal_supervisor.console.page.wait_cards import cards_text
-from temporal_supervisor.console.run.pollers import polled
+from temporal_supervisor.console.run.pollers import read_pollers
 from temporal_supervisor.console.run.standstill import Standstill
 from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
 
@@ -52,7 +52,7 @@ async def runs_page(request: Request) -> Response:
         asked=asked,
         states=STATES,
         more=count * 2 if len(rows) == count < _MOST_SHOWN else 0,
-        has_worker=bool((await polled(client, WORKFLOW_QUEUE)).workers),
+        has_worker=bool((await read_pollers(client, WORKFLOW_QUEUE)).workers),
     )
 
 
@@ -80,7 +80,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     state = "partial" if is_partial else row["state"]
     # what a person can do is on the card above, with its commands
     causes = [_shown_cause(cause) for cause in row["standstills"]]
-    place, short = place_of(row["run_id"]), named(row["run_id"])
+    place, short = place_of(row["run_id"]), short_id_of(row["run_id"])
     return {**row, "shown_state": state, "causes": causes, "place": place, "short": short}
 
 

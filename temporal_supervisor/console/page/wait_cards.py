@@ -10,8 +10,8 @@ from activities.store.artifacts import ArtifactError
 from temporal_supervisor.console.base.command import Access, CommandFailed
 from temporal_supervisor.console.base.terminal import safe_json
 from temporal_supervisor.console.commands.people_commands import WholeItem, whole_item
-from temporal_supervisor.console.page.page_site import PageSite, named, place_of
-from temporal_supervisor.console.run.standstill import ways
+from temporal_supervisor.console.page.page_site import PageSite, place_of, short_id_of
+from temporal_supervisor.console.run.standstill import ways_to_decide
 from temporal_supervisor.console.view.plan_view import PlanPage
 from temporal_supervisor.messages import Item, NoAnswer, UpdateRefused
 from temporal_supervisor.supervision.contract.status import Wait
@@ -52,17 +52,17 @@ class Card:
     @property
     def short_id(self) -> str:
         """The part of the run's id that a command needs."""
-        return named(self.item.run_id)
+        return short_id_of(self.item.run_id)
 
     @property
-    def what(self) -> str:
+    def awaited(self) -> str:
         """Whom or what the run waits for."""
         return AWAITED[self.wait.kind]
 
     @property
     def commands(self) -> dict[str, str]:
         """The commands that decide, by the choice."""
-        found = ways(self.item.run_id, self.wait)
+        found = ways_to_decide(self.item.run_id, self.wait)
         return {choice: command.replace("`", "") for choice, command in found.items()}
 
     @property

@@ -21,7 +21,7 @@ from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError
 
 from temporal_supervisor.console.base.check_rows import CheckRow
-from temporal_supervisor.console.run.found_runs import facts, roots
+from temporal_supervisor.console.run.found_runs import list_roots, listed_facts
 from temporal_supervisor.messages import NoRun
 from temporal_supervisor.outcomes import state_word
 from temporal_supervisor.runs import Run
@@ -50,9 +50,9 @@ async def bundle(settings: Settings, rows: Iterable[CheckRow], client: Client | 
     return {
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": _versions(),
-        "settings": told_settings(settings),
-        "doctor": told_rows(rows),
-        "runs": await _told_runs(client) if client else [],
+        "settings": shareable_settings(settings),
+        "doctor": shareable_rows(rows),
+        "runs": await _shareable_runs(client) if client else [],
     }
 
 
@@ -61,15 +61,15 @@ def _versions() -> dict[str, str]:
     return {"python": sys.version.split()[0], "system": platform.platform(), **packages}
 
 
-def told_settings(settings: Settings) -> dict[str, Any]:
+def shareable_settings(settings: Settings) -> dict[str, Any]:
     """Returns the settings that differ from their defaults: numbers, choices, names of models.
 
     Of addresses the kind and the host, of everything else only that it is set.
     """
-    return {name: _told(name, getattr(settings, name)) for name in sorted(settings.model_fields_set)}
+    return {name: _shareable(name, getattr(settings, name)) for name in sorted(settings.model_fields_set)}
 
 
-def _told(name: str, value: object) -> object:
+def _shareable(name: str, value: object) -> object:
     if isinstance(value, _PLAIN) or value is None or name in (*_NAMES, *_MODELS):
         return value
     if isinstance(value, SecretStr | Path):
@@ -81,7 +81,7 @@ def _told(name: str, value: object) -> object:
     return "set"
 
 
-def told_rows(rows: Iterable[CheckRow]) -> list[dict[str, str]]:
+def shareable_rows(rows: Iterable[CheckRow]) -> list[dict[str, str]]:
     """Returns the rows of `doctor`; of runs and teams only their number by level."""
     rows = list(rows)
     own = [row for row in rows if not row.name.startswith(_OF_USERS)]
@@ -100,21 +100,21 @@ def _without_names(row: CheckRow) -> str:
     return _HOST.sub("@host", row.text) if is_plain else ""
 
 
-async def _told_runs(client: Client) -> list[dict[str, Any]]:
+async def _shareable_runs(client: Client) -> list[dict[str, Any]]:
     told = []
-    for execution in await roots(client, _RUNS):
+    for execution in await list_roots(client, _RUNS):
         try:
-            told.append(await _told_run(await Run(client, execution.id).describe()))
+            told.append(await _shareable_run(await Run(client, execution.id).describe()))
         except (RPCError, NoRun):  # it was deleted just now
             continue
     return told
 
 
-async def _told_run(described: WorkflowExecutionDescription) -> dict[str, Any]:
+async def _shareable_run(described: WorkflowExecutionDescription) -> dict[str, Any]:
     """Returns the state of a run, by a hash of its id, and what the calls in flight failed with."""
     pending = described.raw_description.pending_activities
     failures = [activity.last_failure.application_failure_info.type for activity in pending if activity.attempt > 1]
-    phase, _, usd = await facts(described)
+    phase, _, usd = await listed_facts(described)
     closed = described.close_time
     return {
         "id": hashlib.sha256(described.id.encode()).hexdigest()[:8],

@@ -23,7 +23,7 @@ from activities.store.artifacts import (
 )
 from activities.store.reading import read_text
 from temporal_supervisor.console.base.command import Access
-from temporal_supervisor.console.run.found_runs import facts, find_run, recorded_goal
+from temporal_supervisor.console.run.found_runs import find_run, listed_facts, recorded_goal
 from temporal_supervisor.console.run.run_outcome import (
     full_trace,
     outcome_so_far,
@@ -31,7 +31,7 @@ from temporal_supervisor.console.run.run_outcome import (
     stored_end,
     stored_trace,
 )
-from temporal_supervisor.console.run.standstill import stated
+from temporal_supervisor.console.run.standstill import waits_of_status
 from temporal_supervisor.console.view.answer_text import answer_file, rows_of
 from temporal_supervisor.messages import NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
@@ -78,7 +78,7 @@ async def evidence_of(store: ArtifactStore, result: RunResult) -> AnswerEvidence
     for report in result.subtasks:
         if report.finding and not report.replaced_by:
             current[report.id] = report.finding
-    read = await asyncio.gather(*(grounded(store, finding) for finding in current.values()))
+    read = await asyncio.gather(*(read_grounds(store, finding) for finding in current.values()))
     findings = dict(zip(current, read, strict=True))
     planned = [subtask.description for subtask in result.subtasks]
     links = answer_chain(answer, result.citations, findings, planned, result.answer_json)
@@ -87,7 +87,7 @@ async def evidence_of(store: ArtifactStore, result: RunResult) -> AnswerEvidence
     return AnswerEvidence(answer, links, findings, list(dict.fromkeys(problems)))
 
 
-async def grounded(store: ArtifactStore, finding: Finding) -> Grounded:
+async def read_grounds(store: ArtifactStore, finding: Finding) -> Grounded:
     """Reads a finding, its record and the outputs behind it; the store compares each with its hash."""
     problems: list[str] = []
     text = await verified_text(store, finding.text_ref, problems)
@@ -151,7 +151,7 @@ async def entries_of(
     return sorted(known, key=lambda pair: pair[1].at or "")
 
 
-async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:
+async def added_by(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:
     """Returns the parts that a call added to its conversation, each with its author."""
     parts: list[tuple[str, str]] = []
     if entry.opening:
@@ -241,13 +241,13 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
         if given is None or len(stores) != 1:
             raise
         store = stores[0]
-        ended = await _ended(given, store)
+        ended = await _from_stored_end(given, store)
         if ended is None:
             raise
         data = ended
     else:
         store = await access.store()
-        data = await _known(Run(client, await find_run(client, given)), store)
+        data = await _run_facts(Run(client, await find_run(client, given)), store)
     await _add_content(data, store, with_prompts=prompts)
     with contextlib.suppress(ArtifactError, ValueError):  # the earlier run may have been deleted
         await _add_changes(data, store)
@@ -294,9 +294,9 @@ async def rows_by_table(store: ArtifactStore, result: RunResult) -> dict[str, li
     return found
 
 
-async def _known(run: Run, store: ArtifactStore) -> ReportData:
+async def _run_facts(run: Run, store: ArtifactStore) -> ReportData:
     """Returns the facts about a run, without its findings and calls. Raises CommandFailed."""
-    ended = await _ended(run.id, store)
+    ended = await _from_stored_end(run.id, store)
     try:
         described = await run.require()
     except NoRun:
@@ -306,17 +306,17 @@ async def _known(run: Run, store: ArtifactStore) -> ReportData:
     # In another state, a stored end may be that of an earlier execution.
     if ended and state_word(described) in ("completed", "failed", "cancelled"):
         return ended
-    _, team, _ = await facts(described)
+    _, team, _ = await listed_facts(described)
     outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
     data = ReportData(run.id, outcome, events, await recorded_goal(run), team)
     if is_open(described):
         status = await run.status()
         data.notice = status.model_notice or ""
-        data.waits = [standstill.cause for standstill in stated(status, run.id)]
+        data.waits = [standstill.cause for standstill in waits_of_status(status, run.id)]
     return data
 
 
-async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
+async def _from_stored_end(run_id: str, store: ArtifactStore) -> ReportData | None:
     """Builds the report from the stored result; None if there is none."""
     stored = await stored_end(run_id, store)
     if stored is None:
@@ -346,7 +346,7 @@ async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: 
                 answered.add(asking)
                 calls[stored.subtask] += await _answered_by(conversations, asking, entry)
             if with_prompts:
-                parts = await said_in(conversations, entry)
+                parts = await added_by(conversations, entry)
                 prompts[stored.subtask].append((stored, entry, parts))
         except ArtifactError as error:
             data.evidence.changed.append(str(error))
@@ -381,7 +381,7 @@ async def _subtasks(
         path = f"{above}{report.id}"
         found = known.get(report.id) or Grounded()
         if report.id not in known and report.finding:
-            found = await grounded(store, report.finding)
+            found = await read_grounds(store, report.finding)
         own = [*calls.get(path, [])]
         listed = {call.output_ref for call in own}
         # The evidence of a finding is listed wherever its call was made.

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from temporal_supervisor.console.base.terminal import counted, duration, look_alikes, revealed, safe_json
 from temporal_supervisor.console.report.charts import Chart, charts_of, markdown_rows, table_in
 from temporal_supervisor.console.report.report_data import AnswerTable, ReportData, SubtaskPart
-from temporal_supervisor.console.view.event_lines import line
+from temporal_supervisor.console.view.event_lines import event_line
 from temporal_supervisor.console.view.saved_words import saved_words
 from temporal_supervisor.supervision.agent.finding_budget import level
 from temporal_supervisor.supervision.base.text import cut, money, size
@@ -188,7 +188,7 @@ class _Page:
     def html(self, template: str) -> str:
         """Returns the page, or the part of it that a template has."""
         data, result = self._data, self._data.result
-        course = [line(event) for event in data.events if event.type not in _NOT_IN_COURSE]
+        course = [event_line(event) for event in data.events if event.type not in _NOT_IN_COURSE]
         agents = [part for part in data.subtasks if not part.report.counts]
         own = [report for report in result.subtasks if report.counts is None]
         found = [claim for part in data.subtasks[::-1] for claim in part.found.checked]
@@ -208,7 +208,7 @@ class _Page:
             picture=plan_picture(result.subtasks),
             spans=timeline(agents, data.made_at),
             course=course[-_COURSE:],
-            decisions=[line(event) for event in data.events if event.type in _DECISIONS],
+            decisions=[event_line(event) for event in data.events if event.type in _DECISIONS],
             json=as_json,
             sums=sums,
             critical=longest_chain(own, data.made_at)[1],

@@ -18,7 +18,7 @@ async def tail_of(run: Run, described: WorkflowExecutionDescription) -> str:
     pending = described.raw_description.pending_activities
     beats = [(activity, await last_beat(run, activity)) for activity in pending]
     tail = max((str(beat.get("tail") or "") for _, beat in beats), key=len, default="")
-    return tail or next(filter(None, (_stage(*each) for each in beats)), "")
+    return tail or next(filter(None, (_stage_words(*each) for each in beats)), "")
 
 
 def is_at_work(activity: PendingActivityInfo) -> bool:
@@ -27,7 +27,7 @@ def is_at_work(activity: PendingActivityInfo) -> bool:
     return started and activity.last_heartbeat_time.ToNanoseconds() > activity.last_started_time.ToNanoseconds()
 
 
-def _stage(activity: PendingActivityInfo, beat: Mapping[str, Any]) -> str:
+def _stage_words(activity: PendingActivityInfo, beat: Mapping[str, Any]) -> str:
     words = _STAGES.get(str(beat.get("stage")), "")
     if not words or not is_at_work(activity):
         return ""

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from temporal_supervisor.console.base.command import access, perform
 from temporal_supervisor.console.base.terminal import Report
 from temporal_supervisor.console.run.found_runs import find_run
-from temporal_supervisor.console.run.standstill import silence
+from temporal_supervisor.console.run.standstill import explain_silence
 from temporal_supervisor.messages import NoAnswer
 from temporal_supervisor.runs import Run
 
@@ -61,7 +61,7 @@ def command(work: Callable[..., Coroutine[Any, Any, Report | int]]) -> Callable[
                     given["run"] = Run(client, await find_run(client, given.pop("run_id")))
                 return await work(**given, **({"access": access} if "access" in signature.parameters else {}))
             except NoAnswer as error:
-                raise await silence(await access.client(), error) from error
+                raise await explain_silence(await access.client(), error) from error
 
         raise typer.Exit(perform(access, answered, as_json=as_json))
 

@@ -24,7 +24,7 @@ async def reports_on(files: list[DataFile]) -> list[FileReport]:
     """
     toml = _description_of(files)
     if toml is not None:
-        _checked(toml)
+        _check_description(toml)
     reports = await _reports(files)
     _refuse_mistakes(toml, reports)
     return reports
@@ -49,7 +49,7 @@ async def check_description(files: list[DataFile]) -> None:
     toml = _description_of(files)
     if toml is None:
         return
-    keys = list(_checked(toml).says.tables)
+    keys = list(_check_description(toml).says.tables)
     named = [file for file in files if any(key == file.name or key.startswith(f"{file.name}/") for key in keys)]
     covered = {key for key in keys for file in named if key == file.name or key.startswith(f"{file.name}/")}
     # A table that is named alone may stand in any of the files.
@@ -83,7 +83,7 @@ def _description_of(files: Sequence[DataFile]) -> DataFile | None:
     return next((file for file in files if file.name == DATA_TOML and not file.problem), None)
 
 
-def _checked(toml: DataFile) -> Written:
+def _check_description(toml: DataFile) -> Written:
     """Returns the content of a description.
 
     Raises CommandFailed with the file, the line, and what to do.

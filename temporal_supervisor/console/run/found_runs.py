@@ -75,12 +75,12 @@ async def first_object(client: Client, payloads: Sequence[Payload]) -> Mapping[s
     return values[0] if values and isinstance(values[0], dict) else {}
 
 
-def quoted(text: str) -> str:
+def query_text(text: str) -> str:
     """Returns text as a query for workflows has it."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
+async def listed_facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
     """Returns (phase, team, cost so far) as the server keeps them, in search attributes or the memo; "" if unknown."""
     attributes = execution.typed_search_attributes
     phase, team = attributes.get(_PHASE), attributes.get(_TEAM)
@@ -90,7 +90,7 @@ async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
     return str(phase or ""), str(team or ""), attributes.get(_USD)
 
 
-def stuck(described: WorkflowExecutionDescription) -> str | None:
+def stuck_sentence(described: WorkflowExecutionDescription) -> str | None:
     """Returns a sentence if a workflow's code keeps failing, else None."""
     failed = described.raw_description.pending_workflow_task.attempt - 1
     return f"its workflow code failed {counted(failed, 'time')} in a row" if failed > 0 else None
@@ -118,7 +118,7 @@ async def find_run(client: Client, given: str | None) -> str:
     An id that nothing matches is returned as it is: the artifact store may still have it.
     """
     if given is None:
-        if newest := await roots(client, 1):
+        if newest := await list_roots(client, 1):
             return newest[0].id
         raise CommandFailed(FAILED, no_runs(client.namespace))
     try:
@@ -127,14 +127,14 @@ async def find_run(client: Client, given: str | None) -> str:
     except RPCError as error:
         if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
             raise
-    ids = [execution.id for execution in await roots(client)] if given.strip() else []
+    ids = [execution.id for execution in await list_roots(client)] if given.strip() else []
     matches = [run_id for run_id in ids if run_id.startswith(given) or short_id(run_id) == given]
     if len(matches) > 1:
         raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {', '.join(matches[:_SHOWN])}")
     return matches[0] if matches else given
 
 
-async def roots(
+async def list_roots(
     client: Client, limit: int | None = None, state: str | None = None, begins: str = ""
 ) -> list[WorkflowExecution]:
     """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end.
@@ -142,7 +142,7 @@ async def roots(
     With `begins` only those whose ids begin so.
     """
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
-    query += f" AND WorkflowId STARTS_WITH {quoted(begins)}" if begins else ""
+    query += f" AND WorkflowId STARTS_WITH {query_text(begins)}" if begins else ""
     most = max(limit or 0, _SEARCHED_RUNS)
     runs = [run async for run in client.list_workflows(query, limit=most) if not is_child_id(run.id, run.parent_id)]
     newest: dict[str, WorkflowExecution] = {}
@@ -151,10 +151,16 @@ async def roots(
     return list(newest.values())[:limit]
 
 
-async def tree(client: Client, run_id: str, state: str | None = None) -> list[WorkflowExecution]:
+async def list_tree(
+    client: Client,
+    run_id: str,
+    state: str | None = None,
+) -> list[WorkflowExecution]:
     """Returns the executions of a run, of its worker agents and of nested runs; none of a workflow that started it."""
-    query = f"(WorkflowId = {quoted(run_id)} OR WorkflowId STARTS_WITH {quoted(run_id + '/')})"
-    query += f" AND ExecutionStatus = '{state}'" if state else ""
+    children = query_text(f"{run_id}/")
+    query = f"(WorkflowId = {query_text(run_id)} OR WorkflowId STARTS_WITH {children})"
+    if state:
+        query += f" AND ExecutionStatus = '{state}'"
     own, below = list[WorkflowExecution](), list[WorkflowExecution]()
     async for each in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT):
         if is_child_id(each.id, each.parent_id):

@@ -57,7 +57,7 @@ async def _first_loss(run: Run, events: Sequence[HistoryEvent], stored: set[str]
         began, payloads = _result_of(event)
         if not payloads:
             continue
-        for key in await _named(run.client, payloads):
+        for key in await _references_in(run.client, payloads):
             if key.startswith(run_prefix(run.id)) and key not in stored:
                 return event.event_id, key, asked_by[began]
     return None
@@ -95,7 +95,7 @@ def _children_after(events: Sequence[HistoryEvent], event_id: int) -> list[str]:
     return [workflow_id for workflow_id in ids if workflow_id]
 
 
-async def _named(client: Client, payloads: Sequence[Payload]) -> list[str]:
+async def _references_in(client: Client, payloads: Sequence[Payload]) -> list[str]:
     """Returns the references in payloads."""
     return [key for value in await client.data_converter.decode(payloads) for key in _references(value)]
 

@@ -70,7 +70,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
         fields["attachments"] = attachments
     request = parse_request(fields)
     if given.get("data_from_others"):
-        request = _of_others(request, found)
+        request = _as_data_of_others(request, found)
     return request, uploads, found
 
 
@@ -105,7 +105,7 @@ def _goal(word: str) -> str:
     """Returns the goal: the word itself, or standard input for `-`. Raises CommandFailed."""
     if word == "-":
         written = sys.stdin.buffer.read(limits.ARTIFACT_BYTES)
-        return _text(written, "standard input is not UTF-8 text").strip()
+        return _decode_text(written, "standard input is not UTF-8 text").strip()
     try:
         word.encode("utf-8")
     except UnicodeEncodeError:  # bytes of a command line that are no text come as halves of surrogate pairs
@@ -113,7 +113,7 @@ def _goal(word: str) -> str:
     return word
 
 
-def _of_others(request: RunRequest, found: list[DataFile]) -> RunRequest:
+def _as_data_of_others(request: RunRequest, found: list[DataFile]) -> RunRequest:
     """Returns the request with attachments that others wrote. Raises CommandFailed if there are no data."""
     if not (request.attachments or found):
         raise CommandFailed(BAD_INPUT, "--data-from-others: name the data, with --data or --attach")
@@ -166,7 +166,8 @@ def read_text_file(path: Path) -> bytes:
     if len(data) > limits.ARTIFACT_BYTES:
         too_large = f"{path} is larger than {limits.ARTIFACT_BYTES} bytes"
         raise CommandFailed(BAD_INPUT, f"{too_large}: attach a part of it")
-    _text(data, f"{path} is not UTF-8 text: worker agents read text only, so convert it first")
+    problem = f"{path} is not UTF-8 text: worker agents read text only, so convert it first"
+    _decode_text(data, problem)
     return data
 
 
@@ -184,7 +185,7 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
-def _text(data: bytes, problem: str) -> str:
+def _decode_text(data: bytes, problem: str) -> str:
     """Returns the text. Raises CommandFailed with the problem if it is none."""
     with contextlib.suppress(UnicodeDecodeError):
         if b"\0" not in data:

@@ -31,7 +31,7 @@ class TeamGoal(StrictModel):
     def falls_short(self, result: Mapping[str, Any]) -> list[str]:
         """Returns the facts and the role of a good answer that this result lacks."""
         answer = result["answer"].casefold()
-        missing = [f"says {fact}" for fact in self.says if not _is_said(fact, answer)]
+        missing = [f"says {fact}" for fact in self.says if not _has_fact(fact, answer)]
         if self.role not in {subtask["role"] for subtask in result["subtasks"]}:
             missing.append(f"role {self.role}")
         return missing
@@ -62,5 +62,5 @@ def read_goals(folder: Path) -> TeamGoals | None:
         raise CommandFailed(FAILED, f"{file}: {error}") from None
 
 
-def _is_said(fact: str, answer: str) -> bool:
+def _has_fact(fact: str, answer: str) -> bool:
     return any(words.casefold() in answer for words in fact.split("|"))

@@ -44,7 +44,7 @@ def bare_report(run_id: str, outcome: RunOutcome) -> Report:
         outcome.as_json(run_id),
         [Text(text)] if text else [],
         notes=model_notes(outcome),
-        error=safe_line(outcome.said, _ERROR_CHARS),
+        error=safe_line(outcome.sentence, _ERROR_CHARS),
         code=exit_code(outcome),
     )
 
@@ -61,7 +61,7 @@ def answer_report(
         outcome.as_json(run_id),
         rows,
         notes=notes,
-        error=safe_line(outcome.said, _ERROR_CHARS),
+        error=safe_line(outcome.sentence, _ERROR_CHARS),
         code=exit_code(outcome),
     )
 
@@ -75,7 +75,7 @@ class AnswerRow:
     result: RunResult
     web: str | None
 
-    def shown(self, screen: Console) -> Iterator[RenderableType]:
+    def renderables(self, screen: Console) -> Iterator[RenderableType]:
         """Yields its parts."""
         known_as = self.run_id if self.outcome.forgotten else short_id(self.run_id)
         facts = _fact_lines(self.run_id, known_as, self.outcome, self.result, self.web)
@@ -147,7 +147,7 @@ def _doubt_lines(result: RunResult) -> list[str]:
         lines.append("from the model's own knowledge: nothing was looked up")
     if result.unsupported:
         missing = [f"'{item.text}' ({item.where})" for item in result.unsupported]
-        lines.append(f"no support for {_first(missing, ', ')}")
+        lines.append(f"no support for {_first_names(missing, ', ')}")
     lines += [f"doubtful: {doubt.text} ({doubt.where})" for doubt in result.doubts]
     for item in result.contradictions:
         between = f"conflict between {', '.join(item.subtask_ids)}"
@@ -252,7 +252,7 @@ def _source_lines(result: RunResult) -> list[str]:
         if named:
             often = cited[report.id]
             times = f" ({often} times)" if often > 1 else ""
-            lines.append(f"[{report.id}]{times} {_first(named, '; ')}")
+            lines.append(f"[{report.id}]{times} {_first_names(named, '; ')}")
     if not lines:
         return []
     shown = ["sources:", *lines[:_FIRST]]
@@ -261,6 +261,6 @@ def _source_lines(result: RunResult) -> list[str]:
     return shown
 
 
-def _first(names: list[str], between: str) -> str:
+def _first_names(names: list[str], between: str) -> str:
     more = ["…"] if len(names) > _FIRST else []
     return between.join([*names[:_FIRST], *more])

@@ -24,7 +24,7 @@ def now_line(text: str, mood: Mood = "plain") -> Line:
     return Line(datetime.now(UTC), "", text, mood)
 
 
-def line(event: TraceEvent) -> Line:
+def event_line(event: TraceEvent) -> Line:
     """Returns the line of an event of a run or of a worker agent."""
     text, mood = sentence(event)
     return Line(datetime.fromisoformat(event.at), event.subtask_id or "", text, mood, tuple(_reasons(event)))

@@ -21,10 +21,10 @@ from temporalio.service import RPCError
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed
 from temporal_supervisor.console.run.at_work import tail_of
-from temporal_supervisor.console.run.found_runs import facts
+from temporal_supervisor.console.run.found_runs import listed_facts
 from temporal_supervisor.console.run.run_outcome import run_outcome
-from temporal_supervisor.console.run.standstill import observed
-from temporal_supervisor.console.view.event_lines import Line, line
+from temporal_supervisor.console.run.standstill import observed_standstills
+from temporal_supervisor.console.view.event_lines import Line, event_line
 from temporal_supervisor.console.view.live_view import LiveAgent, Picture, Screen
 from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
@@ -71,7 +71,7 @@ async def follow(
             break
     outcome = await run_outcome(run, store)
     _take_states(poller.picture.reports, outcome.result)
-    screen.show(poller.picture)
+    screen.update(poller.picture)
     return outcome
 
 
@@ -91,11 +91,11 @@ async def _poll(poller: "RunPoller", screen: Screen) -> bool:
             screen.log(news)
     except RPCError as error:
         poller.picture.notice = SERVER_AWAY
-        screen.show(poller.picture)
+        screen.update(poller.picture)
         if poller.picture.status is None and not poller.picture.started:
             raise CommandFailed(UNREACHABLE, f"{SERVER_AWAY} ({error.message})") from error
         return False
-    screen.show(poller.picture)
+    screen.update(poller.picture)
     return True
 
 
@@ -144,7 +144,7 @@ class RunPoller:
             self._asked[workflow_id] = asyncio.create_task(self._poll_agent(workflow_id))
         await self._observe(described)
         await self._wait()
-        found = _taken(self._asked)
+        found = _collect_done(self._asked)
         is_answered, events = self._run_news()
         # One that the status names is asked from the next round on: the event of its start is read
         # by then.
@@ -156,12 +156,12 @@ class RunPoller:
         self.picture.tail = await tail_of(self._run, described)
         if not is_answered:
             await self._poll_server(described)
-        lines = [*map(line, events), *chain.from_iterable(found)]
+        lines = [*map(event_line, events), *chain.from_iterable(found)]
         return sorted(lines, key=lambda item: item.at)
 
     def _ask_run(self, described: WorkflowExecutionDescription) -> None:
         """Begins to ask the run itself if there is news, or if the last answer is old."""
-        is_old = _age(self._answered_at) >= IDLE.total_seconds()
+        is_old = _seconds_since(self._answered_at) >= IDLE.total_seconds()
         has_news = self._root.moment != _moment(described)
         if self._asking_run is None and (has_news or is_old):
             self._asking_run = asyncio.create_task(self._asked_run(described))
@@ -218,10 +218,11 @@ class RunPoller:
 
     async def _observe(self, described: WorkflowExecutionDescription) -> None:
         """Looks now and then at what the run stands still for: a question for each agent."""
-        if self.picture.closed or _age(self._observed_at) >= _OBSERVED.total_seconds():
+        if self.picture.closed or _seconds_since(self._observed_at) >= _OBSERVED.total_seconds():
             with suppress(RPCError):  # the next round says so
                 answered = self._is_answered
-                self.picture.observed = await observed(self._run, described, answered=answered)
+                found = await observed_standstills(self._run, described, answered=answered)
+                self.picture.observed = found
             self._observed_at = time.monotonic()
 
     def _name_agents(self) -> None:
@@ -276,7 +277,7 @@ class RunPoller:
                 self._read_last(workflow_id, places)
         if self.picture.closed and self._ended:
             await asyncio.wait(self._ended.values(), timeout=_LAST_WAIT.total_seconds())
-        return _taken(self._ended)
+        return _collect_done(self._ended)
 
     def _read_last(self, workflow_id: str, places: asyncio.Semaphore) -> None:
         """Begins to read the last events of an ended worker agent: a Worker replays it for them."""
@@ -331,12 +332,12 @@ class RunPoller:
 
     async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
         """Reads the server's own facts, if no Worker answers: it knows whether the run is open."""
-        phase, _, _ = await facts(described)
+        phase, _, _ = await listed_facts(described)
         self.picture.state = phase or state_word(described)
-        self.picture.observed = await observed(self._run, described, answered=False)
+        self.picture.observed = await observed_standstills(self._run, described, answered=False)
 
 
-def _taken(tasks: dict[str, asyncio.Task[list[Line]]]) -> list[list[Line]]:
+def _collect_done(tasks: dict[str, asyncio.Task[list[Line]]]) -> list[list[Line]]:
     """Takes the tasks that are done from the others, and returns their lines."""
     done = [workflow_id for workflow_id, task in tasks.items() if task.done()]
     return [tasks.pop(workflow_id).result() for workflow_id in done]
@@ -347,10 +348,10 @@ def _lines_of(agent: LiveAgent, events: Sequence[TraceEvent]) -> list[Line]:
     for event in events:
         if isinstance(turn := event.data.get("turn"), int):
             agent.turn = turn
-    return [replace(line(event), subject=_subject(agent.path, event)) for event in events]
+    return [replace(event_line(event), subject=_subject(agent.path, event)) for event in events]
 
 
-def _age(moment: float) -> float:
+def _seconds_since(moment: float) -> float:
     """Returns the seconds since a moment of the clock that only goes on."""
     return time.monotonic() - moment
 

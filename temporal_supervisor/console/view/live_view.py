@@ -20,7 +20,7 @@ from temporal_supervisor.console.base.terminal import (
     safe_line,
     wrapped,
 )
-from temporal_supervisor.console.run.standstill import Standstill, grouped, stated
+from temporal_supervisor.console.run.standstill import Standstill, grouped, waits_of_status
 from temporal_supervisor.console.view.event_lines import Line, now_line
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
@@ -107,7 +107,7 @@ class Picture:
     @property
     def standstills(self) -> list[Standstill]:
         """Returns the waits of the run, by its own status and by the server."""
-        said = stated(self.status, self.run_id) if self.status else []
+        said = waits_of_status(self.status, self.run_id) if self.status else []
         return grouped([*said, *self.observed])
 
     def tree(self) -> list["TreeRow"]:
@@ -154,7 +154,7 @@ def tree_rows(
     return tree
 
 
-def fitted(tree: list[TreeRow], height: int) -> tuple[list[TreeRow], list[TreeRow]]:
+def fit_rows(tree: list[TreeRow], height: int) -> tuple[list[TreeRow], list[TreeRow]]:
     """Returns at most `height` rows in the tree's order, and the others: ended ones give way."""
 
     def rank(place: int) -> tuple[int, int]:
@@ -177,7 +177,7 @@ def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
     return Text.assemble(time, subject, words, no_wrap=True, overflow="ellipsis")
 
 
-def story(line: Line) -> Iterator[ScreenRow | Text]:
+def story_rows(line: Line) -> Iterator[ScreenRow | Text]:
     """Yields an event with the reasons behind it, nothing cut."""
     head = log_line(line, limits.ERROR_BYTES)
     head.overflow = "ignore"  # the terminal breaks it
@@ -192,7 +192,7 @@ class WholePicture:
 
     picture: Picture
 
-    def shown(self, screen: Console) -> Iterator[RenderableType]:
+    def renderables(self, screen: Console) -> Iterator[RenderableType]:
         """Yields the drawing, no wider than is easy to read."""
         width = min(screen.width, _WIDEST)  # a table for a pipe is wider
         yield draw(self.picture, width, len(self.picture.tree()) + limits.STATUS_PAGE)
@@ -206,7 +206,7 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
         room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(waits) - min(running, height // 4))
-        shown, left_out = fitted(tree, room)
+        shown, left_out = fit_rows(tree, room)
         parts.append(_table(picture, shown, width, tails=height // 4))
         if left_out:
             counts = Counter(row.report.state for row in left_out)
@@ -400,7 +400,7 @@ class Screen:
             return
         self._console.print(shown, no_wrap=shown.no_wrap, overflow=shown.overflow)  # it joins texts without theirs
 
-    def show(self, picture: Picture) -> None:
+    def update(self, picture: Picture) -> None:
         """Draws the picture, or writes what is new in it."""
         self._picture = picture
         if self._live is not None:

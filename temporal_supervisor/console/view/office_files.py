@@ -76,7 +76,7 @@ def word_document(markdown: str, title: str) -> bytes:
     document.core_properties.author = "temporal-supervisor"
     document.core_properties.comments = ""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    _Written(document).take(parser.parse(safe(markdown)))
+    _Written(document).write_blocks(parser.parse(safe(markdown)))
     made = io.BytesIO()
     document.save(made)
     return made.getvalue()
@@ -91,7 +91,7 @@ class _Written:
         self._heading = 0
         self._rows: list[list[Token]] = []
 
-    def take(self, tokens: Sequence[Token]) -> None:
+    def write_blocks(self, tokens: Sequence[Token]) -> None:
         """Writes all blocks of a text."""
         for token in tokens:
             if token.type == "inline":

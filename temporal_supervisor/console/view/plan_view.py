@@ -94,8 +94,8 @@ class PlanPage:
 
     def _consequences(self) -> Iterator[str]:
         request = self.request or RunRequest(goal="unknown")
-        for subtasks, outcome in failures(self.plan, request.success).items():
-            yield f"if {_named(subtasks, 'or')} fails: {outcome}"
+        for subtasks, outcome in failure_outcomes(self.plan, request.success).items():
+            yield f"if {_listed_names(subtasks, 'or')} fails: {outcome}"
         if request.max_replans:
             often = counted(request.max_replans, "time")
             yield f"before that, work that failed is planned again, at most {often}"
@@ -144,16 +144,16 @@ def _likely_parts(estimate: Estimate) -> dict[str, str]:
 def _likely(part: Shares) -> str:
     """Returns the expected usage: `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-0:01:00`."""
     ranges = [
-        f"{_between(part.calls, '{:,.0f}'.format)} calls",
-        f"{_between(part.tokens, _short)} tokens",
+        f"{_range_words(part.calls, '{:,.0f}'.format)} calls",
+        f"{_range_words(part.tokens, _short)} tokens",
     ]
     if part.usd:
-        ranges.append(_between(part.usd, "${:,.2f}".format))
-    ranges.append(_between(part.seconds, duration))
+        ranges.append(_range_words(part.usd, "${:,.2f}".format))
+    ranges.append(_range_words(part.seconds, duration))
     return ", ".join(ranges)
 
 
-def _between(found: Range, words: Callable[[float], str]) -> str:
+def _range_words(found: Range, words: Callable[[float], str]) -> str:
     low, high = words(found.low), words(found.high)
     return low if low == high else f"{low}-{high}"
 
@@ -186,7 +186,7 @@ async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
     return page
 
 
-def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
+def failure_outcomes(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
     """Returns the outcomes of required subtasks that fail for good, by the subtasks of each."""
     before = {subtask.id: {*subtask.depends_on} for subtask in plan.named}
     dependents: dict[str, list[str]] = {}
@@ -222,11 +222,11 @@ def _lost_after(
 def _if_lost(lost: Sequence[str], success: str | float, *, is_met: bool, is_only: bool) -> str:
     if not is_met:
         return "the run fails" if is_only else f"the run fails (success: {success})"
-    with_it = f"{_named(lost)} can't begin; " if lost else ""
+    with_it = f"{_listed_names(lost)} can't begin; " if lost else ""
     return f"{with_it}the answer names the gap"
 
 
-def _named(subtasks: Sequence[str], last: str = "and") -> str:
+def _listed_names(subtasks: Sequence[str], last: str = "and") -> str:
     """Returns `t1, t2 and t3`."""
     shown = [*subtasks[:_NAMED]]
     if len(subtasks) > _NAMED:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from temporal_supervisor.runtime.process import cache_dir, keep_files_private, say
+from temporal_supervisor.runtime.process import cache_dir, keep_files_private, write_stderr
 
 VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by name
 GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
@@ -35,18 +35,18 @@ def find_temporal() -> Path:
         if not (program := Path(named).expanduser().absolute()).is_file():
             raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {named}, where there is no file")
         return program
-    if (on_path := shutil.which("temporal")) and runs(Path(on_path)):
+    if (on_path := shutil.which("temporal")) and can_run(Path(on_path)):
         return Path(on_path).absolute()
     folder = cache_dir() / "bin"
     folder.mkdir(exist_ok=True)
     cached = folder / "temporal"
     with FileLock(folder / "temporal.lock"):
-        if not runs(cached):
-            _make(cached)
+        if not can_run(cached):
+            _obtain(cached)
     return cached
 
 
-def runs(program: Path) -> bool:
+def can_run(program: Path) -> bool:
     """True if this is a `temporal` program that starts on this machine."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, timeout=_VERSION_TIMEOUT.total_seconds())
@@ -55,11 +55,11 @@ def runs(program: Path) -> bool:
     return done.returncode == 0 and done.stdout.startswith(b"temporal version ")
 
 
-def _make(target: Path) -> None:
+def _obtain(target: Path) -> None:
     folder = target.with_name("making")
     shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed: the lock is ours now
     folder.mkdir()
-    made = _built(folder) or downloaded(folder)
+    made = _build(folder) or download(folder)
     if made is None:
         raise TemporalNotFound(
             "no temporal program found, and none could be built or downloaded: install the Temporal CLI "
@@ -67,14 +67,14 @@ def _make(target: Path) -> None:
         )
     made.replace(target)  # in one step: no process ever finds half a program
     shutil.rmtree(folder)
-    say(f"temporal is ready: {target}")
+    write_stderr(f"temporal is ready: {target}")
 
 
-def _built(folder: Path) -> Path | None:
+def _build(folder: Path) -> Path | None:
     """Lets Go build VERSION into `folder`, and says how far it is. Returns the program, None if there is none."""
     if (go := shutil.which("go")) is None:
         return None
-    say(f"building the temporal program with {go}: some minutes, once")
+    write_stderr(f"building the temporal program with {go}: some minutes, once")
     environ = os.environ | {"GOBIN": str(folder), "GOFLAGS": "", "GOOS": "", "GOARCH": ""}  # for this machine
     command, log = [go, "install", "-v", GO_PACKAGE], folder / "build.log"  # a line for each package
     with log.open("wb") as output, subprocess.Popen(command, env=environ, cwd=folder, stderr=output) as building:
@@ -82,16 +82,17 @@ def _built(folder: Path) -> Path | None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 building.wait(_TOLD_EVERY.total_seconds())
                 break
-            say(f"building temporal: {len(log.read_bytes().splitlines()):,} of some 1,500 packages")
+            built = len(log.read_bytes().splitlines())
+            write_stderr(f"building temporal: {built:,} of some 1,500 packages")
         building.kill()  # does nothing to one that has ended
-    if runs(made := folder / "temporal"):
+    if can_run(made := folder / "temporal"):
         return made
     last = log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:]
-    say("\n".join(["temporal could not be built, its last lines:", *last]))
+    write_stderr("\n".join(["temporal could not be built, its last lines:", *last]))
     return None
 
 
-def downloaded(folder: Path) -> Path | None:
+def download(folder: Path) -> Path | None:
     """Lets the SDK download VERSION into `folder`, by https alone. Returns the program, None if there is none."""
     from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
 
@@ -105,7 +106,8 @@ def downloaded(folder: Path) -> Path | None:
 
     with contextlib.suppress(RuntimeError, TimeoutError):  # offline, or a proxy in between
         asyncio.run(start_once())
-    return next((path for path in sorted(folder.rglob("*")) if path.is_file() and runs(path)), None)
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return next(filter(can_run, files), None)
 
 
 if __name__ == "__main__":

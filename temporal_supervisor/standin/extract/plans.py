@@ -24,12 +24,12 @@ def plan(prompt: Parts, filler: Filler) -> Json:
     is_step = "finished" in filler.properties()
     roles = _roles(prompt, filler)
     is_revision = bool(prompt.planned) and not is_step
-    made = _replacements(prompt, filler, roles) if is_revision else _next(prompt, roles, one=is_step)
+    made = _replacements(prompt, filler, roles) if is_revision else _next_subtasks(prompt, roles, one=is_step)
     return {
         "strategy": "plan",
         "reasoning": "Each part of the goal goes to the role that has the data for it.",
         "final_instruction": "Answer the goal from the findings, with their figures.",
-        "subtasks": made[: _most(prompt)],
+        "subtasks": made[: _most_subtasks(prompt)],
         "finished": not made,
     }
 
@@ -38,16 +38,16 @@ def route(prompt: Parts, filler: Filler) -> Json:
     """Returns the role that fits the goal best."""
     offered = _offered(prompt, filler.properties()["role"])
     role = min(offered, key=lambda role: (role.composes, -role.fit(prompt.question)))
-    described = _subtask(prompt, "t1", role, [], _whole(prompt.question))["description"]
+    described = _subtask(prompt, "t1", role, [], _whole_question(prompt.question))["description"]
     return {"role": role.name, "secondary_role": None, "description": described}
 
 
-def _most(prompt: Parts) -> int:
+def _most_subtasks(prompt: Parts) -> int:
     stated = _CAP.search(prompt.text)
     return int(stated[1]) if stated else limits.MAX_SUBTASKS
 
 
-def _next(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[Json]:
+def _next_subtasks(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[Json]:
     """Returns the subtasks of roles that have none yet, or the first of them."""
     planned = [head for head, _ in prompt.planned]
     known = [head.get("id", "") for head in planned if head["state"] == "completed"]
@@ -71,11 +71,11 @@ def _shares(prompt: Parts, roles: list[RoleLine]) -> list[tuple[RoleLine, str]]:
     """
     catalogue = block(prompt.text, marks.DATA)
     if not catalogue:
-        return [(role, _whole(prompt.question)) for role in roles]
+        return [(role, _whole_question(prompt.question)) for role in roles]
     finding = [role for role in roles if not role.composes] or roles
     shares: dict[str, list[str]] = {}
     for part in parts_of(prompt.question):
-        role = _taker(part, finding, catalogue)
+        role = _role_for(part, finding, catalogue)
         shares.setdefault(role.name, []).append(_described(part))
     chosen: list[tuple[RoleLine, str]] = []
     for role in finding:
@@ -83,11 +83,11 @@ def _shares(prompt: Parts, roles: list[RoleLine]) -> list[tuple[RoleLine, str]]:
             chosen.append((role, "? ".join(shares[role.name])))
     if wants_document(prompt.question):
         writing = [role for role in roles if role.composes and role not in finding]
-        chosen += [(role, _whole(prompt.question)) for role in writing]
+        chosen += [(role, _whole_question(prompt.question)) for role in writing]
     return chosen
 
 
-def _taker(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
+def _role_for(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
     """Returns the role that has the data for a part: tables, a calculator, or texts."""
     if query_of(part, catalogue) is not None:
         fitting = [role for role in roles if role.queries]
@@ -114,16 +114,16 @@ def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[
             continue
         role = left.pop(0)
         number = len(prompt.planned) + len(made) + 1
-        subtask = _subtask(prompt, f"t{number}", role, [], _asked(text, prompt))
+        subtask = _subtask(prompt, f"t{number}", role, [], _question_of(text, prompt))
         made.append({**subtask, "replaces": [head["id"]]})
     return made
 
 
-def _asked(described: str, prompt: Parts) -> str:
+def _question_of(described: str, prompt: Parts) -> str:
     """Returns the question of a subtask as the plan so far shows it, else the goal's."""
     _, found, question = described.partition("Question: ")
     if not found:
-        return _whole(prompt.question)
+        return _whole_question(prompt.question)
     before, _, _ = question.partition(f"<{marks.OUTCOME}>")
     return before.strip(" ?\n")
 
@@ -173,7 +173,7 @@ def _words(text: str) -> list[str]:
     return [word for word in key_words(text) if not word.isdigit()]
 
 
-def _whole(goal: str) -> str:
+def _whole_question(goal: str) -> str:
     """Returns the questions of a goal, without what it asks the author of the answer to do."""
     asked = [sentence for sentence in sentences(goal) if sentence.endswith("?")]
     return " ".join(asked).rstrip("? ") or goal

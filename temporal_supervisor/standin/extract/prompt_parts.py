@@ -4,7 +4,7 @@ import re
 from html import unescape
 from typing import NamedTuple
 
-from temporal_supervisor.standin.lookup.word_forms import key_stems, shared
+from temporal_supervisor.standin.lookup.word_forms import key_stems, shared_stems
 from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.supervision.base import prompt_marks as marks
 
@@ -48,7 +48,7 @@ class RoleLine(NamedTuple):
 
     def fit(self, goal: str) -> int:
         """Returns the number of words that it shares with a goal."""
-        return len(shared(key_stems(goal), " ".join(self)))
+        return len(shared_stems(key_stems(goal), " ".join(self)))
 
 
 class FindingText(NamedTuple):

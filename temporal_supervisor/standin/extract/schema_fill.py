@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from temporal_supervisor.standin.lookup.word_forms import clip, key_lines, key_stems, shared
+from temporal_supervisor.standin.lookup.word_forms import clip, key_lines, key_stems, shared_stems
 from temporal_supervisor.standin.server.api_request import Json
 
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled
@@ -162,7 +162,7 @@ class Filler:
         figures: list[tuple[int, float]] = []
         for line in self._text.splitlines():
             if _NUMBER.search(line):
-                figures.append((len(shared(stems, line)), _last(line)))
+                figures.append((len(shared_stems(stems, line)), _last(line)))
         return max(figures)[1] if figures else None
 
 

@@ -49,17 +49,17 @@ class QuestionWords:
         """Returns the positions of the open words that are any form of a word."""
         return [at for at, own in enumerate(self.stems) if self.open[at] and same_word(own, word)]
 
-    def take(self, at: int, size: int = 1, *, of_table: bool = False) -> None:
+    def explain(self, at: int, size: int = 1, *, of_table: bool = False) -> None:
         """Marks words as explained; `of_table` are those that only this table explains."""
         for place in range(at, at + size):
             self.open[place] = False
         self.explained += size * of_table
 
-    def take_any(self, *phrases: str) -> int | None:
+    def explain_any(self, *phrases: str) -> int | None:
         """Explains the first of these phrases that stands in the question. Returns where it stood, None for none."""
         for phrase in phrases:
             if places := self.places([stem(word) for word in phrase.split()]):
-                self.take(places[0], len(phrase.split()))
+                self.explain(places[0], len(phrase.split()))
                 return places[0]
         return None
 
@@ -69,19 +69,19 @@ class QuestionWords:
             return ""
         return self.texts[at].replace(",", "")
 
-    def before(self, at: int) -> str:
+    def word_before(self, at: int) -> str:
         """Returns the word before a place, beyond an article; empty at the beginning."""
         at -= 1
         while at >= 0 and self.stems[at] in ("the", "a", "an", "of", "different", "distinct", "total", "average"):
             at -= 1
         return self.texts[at].lower() if at >= 0 else ""
 
-    def left(self) -> list[str]:
+    def unexplained(self) -> list[str]:
         """Returns the words that nothing explains, fillers left out."""
         shown = zip(self.texts, self.open, strict=True)
         return [text for text, is_open in shown if is_open and text.lower() not in _FILLERS]
 
-    def left_names(self) -> list[tuple[int, int]]:
+    def unexplained_names(self) -> list[tuple[int, int]]:
         """Returns the spans of names that nothing explains.
 
         Names are numbers and words with capitals that are not at the beginning.

@@ -7,7 +7,7 @@ from html import unescape
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from temporal_supervisor.standin.lookup.word_forms import key_stems, shared, stems
+from temporal_supervisor.standin.lookup.word_forms import key_stems, shared_stems, stems
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
 
 _TABLE = re.compile(r"^\s*table\s+([^\s()]+)\s*\((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
@@ -152,7 +152,7 @@ class Series(NamedTuple):
         return [moved] if is_zero else [moved, f"({moved}) / {first} * 100"]
 
 
-def series(grid: Grid) -> list[Series]:
+def series_of(grid: Grid) -> list[Series]:
     """Returns the series of a result table, in its order."""
     columns = range(len(grid.header))
     time = next((at for at in columns if grid.is_time(at)), None)
@@ -177,19 +177,19 @@ def series(grid: Grid) -> list[Series]:
 
 def expressions(grids: list[Grid]) -> list[str]:
     """Returns the expressions worth calculating: the changes of the first series that move."""
-    found = chain.from_iterable(map(series, grids))
+    found = chain.from_iterable(map(series_of, grids))
     moving = [one.change for one in found if one.change][:_COMPUTED]
     return list(dict.fromkeys(chain.from_iterable(moving)))
 
 
-def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
+def grid_sentences(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
     """Returns sentences with the figures of result tables.
 
     `calculated` are results of a calculator by their expressions.
     """
     lines: dict[str, None] = {}
     for grid in grids:
-        for one in series(grid)[:_SERIES]:
+        for one in series_of(grid)[:_SERIES]:
             line = _stated(one, calculated)
             lines[line[0].upper() + line[1:]] = None
     return list(lines)
@@ -260,15 +260,15 @@ def example_query(tables: list[Table], examples: list[Example], question: str) -
     times = _times_in(question)
     fitting: list[tuple[int, str]] = []
     for table in tables:
-        names = {column: named(values, question) for column, values in table.values.items()}
+        names = {column: values_named_in(values, question) for column, values in table.values.items()}
         for example in examples:
             adapted = _adapted(table, example, names, times)
             if adapted is None:
                 continue
             sql, used = adapted
             about = " ".join([example.question, *used])
-            if wanted and len(shared(wanted, f"{about} {table.text}")) == len(wanted):
-                fitting.append((len(shared(wanted, about)), sql))
+            if wanted and len(shared_stems(wanted, f"{about} {table.text}")) == len(wanted):
+                fitting.append((len(shared_stems(wanted, about)), sql))
     return max(fitting, key=lambda one: one[0], default=(0, ""))[1]
 
 
@@ -277,7 +277,7 @@ def _times_in(text: str) -> list[str]:
     return sorted(set(_TIME.findall(text)))
 
 
-def named(values: list[str], text: str) -> list[str]:
+def values_named_in(values: list[str], text: str) -> list[str]:
     """Returns the values that `text` names in full."""
     left = f" {' '.join(stems(text))} "
     whole: set[str] = set()
@@ -313,7 +313,7 @@ def _adapted(
         written, column = match[1], match[2]
         found = _LITERAL.findall(match[3] or match[4] or "")
         literals = [text.replace("''", "'") for text in found]
-        if column not in names or not named(literals, example.question):
+        if column not in names or not values_named_in(literals, example.question):
             return match[0]
         if names[column]:
             used.extend(names[column])

@@ -80,7 +80,7 @@ class _Rendered:
 
     text: str
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
         """Yields the page."""
         # Links with their targets: that is what this command takes.
         if not screen.is_terminal:

@@ -66,13 +66,13 @@ def copy_team(folders: list[Path], name: str) -> int:
 
 def _new_folder(folders: list[Path], name: str) -> Path:
     """Returns the folder for a new team. Raises CommandFailed if something is there."""
-    folder = _home(folders) / name
+    folder = _teams_folder(folders) / name
     if folder.exists():
         raise CommandFailed(FAILED, f"{folder} exists already: edit it, or choose another name")
     return folder
 
 
-def _home(folders: list[Path]) -> Path:
+def _teams_folder(folders: list[Path]) -> Path:
     """Returns the folder for the user's own teams, by default `./teams`."""
     return folders[0] if len(folders) > 1 else Path("teams").absolute()
 
@@ -80,7 +80,7 @@ def _home(folders: list[Path]) -> Path:
 def _tell_place(folders: list[Path], name: str) -> None:
     """Prints the command that checks a new team, and a variable for its folder if it takes one."""
     if len(folders) == 1:
-        home = quote(str(_home(folders)))
+        home = quote(str(_teams_folder(folders)))
         export = f"export SUPERVISOR_TEAMS_DIR={home}"
         print_err(f"teams are read from there after `{export}`, for Workers, too")
     print_err(f"check it: {hint('teams', name)}")
