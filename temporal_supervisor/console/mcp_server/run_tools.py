@@ -282,8 +282,8 @@ async def result(run_id: RunId, ctx: Ctx) -> Annotated[CallToolResult, RunAnswer
         links=links,
         **found.model_dump(include={*AnswerParts.model_fields, "truncated"}),
     )
-    answer = answer_report(run.id, outcome).text().strip()
-    text = "\n".join(filter(None, [outcome.sentence, answer]))
+    shown = answer_report(run.id, outcome).text().strip()
+    text = "\n".join(filter(None, [outcome.sentence, shown]))
     return CallToolResult(
         content=[TextContent(text=text), *links], structured_content=answer.model_dump(mode="json", by_alias=True)
     )

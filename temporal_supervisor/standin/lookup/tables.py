@@ -260,7 +260,8 @@ def example_query(tables: list[Table], examples: list[Example], question: str) -
     times = _times_in(question)
     fitting: list[tuple[int, str]] = []
     for table in tables:
-        names = {column: values_named_in(values, question) for column, values in table.values.items()}
+        listed = table.values.items()
+        names = {column: values_named_in(values, question) for column, values in listed}
         for example in examples:
             adapted = _adapted(table, example, names, times)
             if adapted is None:
