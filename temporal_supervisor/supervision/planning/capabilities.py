@@ -1,8 +1,8 @@
-"""The roles that can do a subtask, by the capabilities that they declare, which are compared letter by letter.
+"""The roles that can do a subtask, by their declared capabilities.
 
-The generalist takes the place of an unknown role, and of `auto` without capabilities. For `auto`
-with capabilities the roles that have all of them are able. If no single role has them all, the
-subtask becomes a part for each of several.
+Capabilities are compared letter by letter. The generalist takes the place of an unknown role, and
+of `auto` without capabilities. `auto` with capabilities means the roles that have all of them. If
+no single role does, the subtask is split among several roles.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
@@ -24,7 +24,10 @@ def able_roles(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list
 
 
 def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int], free: Callable[[RoleCard], bool]) -> str:
-    """Returns the role that takes a subtask at its dispatch: of the able ones, if possible `free`, the least loaded."""
+    """Returns the role that gets a subtask now: the least loaded of the able roles.
+
+    Roles in `free` are preferred.
+    """
     name = settled_role(subtask, team)
     if name != "auto":
         return name
@@ -34,10 +37,9 @@ def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int], fre
 
 
 def settled_role(subtask: Subtask, team: TeamCard) -> str:
-    """Returns the name of the subtask's role.
+    """Returns the role of a subtask, or `auto` if several roles are able.
 
-    `auto` if several are able, so that its dispatch decides. Falls back to the generalist if no
-    role is able.
+    Of those, one is chosen when the subtask starts. Without an able role it is the generalist.
     """
     if subtask.role != "auto" or not subtask.capabilities:
         return team.role(subtask.role).name
@@ -48,12 +50,12 @@ def settled_role(subtask: Subtask, team: TeamCard) -> str:
 def with_assigned_roles(
     plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), taken: Collection[str] = ()
 ) -> Plan:
-    """Returns the plan, without `incapable` subtasks, with all roles that are certain.
+    """Returns the plan with a role for each subtask, as far as it is certain.
 
-    Of the roles able to do a subtask that lists some of these attachments it is the first that
-    reads them. A subtask that needs several roles is split among them: the first part keeps the id,
-    the others get ids that are neither in the plan nor `taken`, and who depends on it depends on
-    all parts.
+    The plan must have no `capability_problems`. A subtask that lists some of these `attachments`
+    gets the first able role that reads them. A subtask that needs several roles is split: the first
+    part keeps the id, the others get ids that are neither in the plan nor `taken`, and dependents
+    depend on all parts.
     """
     used = {*taken, *(subtask.id for subtask in plan.subtasks)}
     parts = [_parts(subtask, team, attachments, used) for subtask in plan.subtasks]
@@ -68,10 +70,9 @@ def with_assigned_roles(
 
 
 def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tuple[RoleCard, list[str]]]:
-    """Returns roles that together have all `capabilities`, each with its share.
+    """Returns roles that together have all `capabilities`, each with its share; else empty.
 
-    Empty if there are none. The role with most of the remaining capabilities comes next, of several
-    the first.
+    The role with most of the remaining capabilities comes next, the first one among equals.
     """
     remaining = list(dict.fromkeys(capabilities))
     found: list[tuple[RoleCard, list[str]]] = []
@@ -87,9 +88,9 @@ def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tup
 
 
 def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[str]) -> list[Subtask]:
-    """Returns the subtask with its role, or a part for each of the roles that it needs.
+    """Returns the subtask with its role, or a part for each role that it needs.
 
-    Adds new ids to `used`.
+    New ids are added to `used`.
     """
     name = settled_role(subtask, team)
     roles = able_roles(team.roles, subtask.capabilities)
@@ -124,14 +125,17 @@ def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[st
 
 
 def _note_on_part(part_id: str, work: Mapping[str, str]) -> str:
-    """Returns the words about its share in a part's description, and about the others' shares."""
+    """Returns the sentences that tell a part its own share and the shares of the others."""
     others = [f"{other} does {share}" for other, share in work.items() if other != part_id]
     text = f"Your part of this: {work[part_id]}. Leave the rest: {'; '.join(others)}."
     return cut(f"\n\n{text}", _NOTE_CHARS)
 
 
 def _may_be_split(subtask: Subtask) -> bool:
-    """True unless it is done many times over, for items or by candidates: each of these is one role's."""
+    """True unless a subtask is done several times, for items or by candidates.
+
+    Each of these has a single role.
+    """
     return subtask.role == "auto" and subtask.for_each is None and subtask.candidates == 1
 
 
@@ -144,7 +148,7 @@ def _new_id(subtask_id: str, used: set[str]) -> str:
 
 
 def capability_problems(plan: Plan, team: TeamCard) -> list[str]:
-    """Returns a sentence for each subtask whose capabilities no role has, nor several together."""
+    """Returns a sentence for each subtask whose capabilities no roles have together."""
     roles = [f"{role.name}: {', '.join(role.capabilities) or 'none'}" for role in team.roles]
     listed = one_line("; ".join(roles), limits.PARAGRAPH_BYTES)
     problems: list[str] = []
@@ -164,10 +168,10 @@ def capability_problems(plan: Plan, team: TeamCard) -> list[str]:
 def teams_without_room(
     plan: Plan, team: TeamCard, max_subtasks: int, states: Mapping[str, str] = MappingProxyType({})
 ) -> list[str]:
-    """Returns a sentence if the plan leaves too few subtasks to its roles that are teams.
+    """Returns a sentence if the plan leaves too few subtasks to roles that are teams.
 
-    A team plans subtasks of its own, which count like those of the plan. One that has begun, by the
-    `states` of subtasks, has its part already.
+    A team plans its own subtasks, which count like those of the plan. A team that has begun,
+    according to `states`, has its share already.
     """
     waiting = [each for each in plan.named if states.get(each.id, "waiting") == "waiting"]
     teams = [each.id for each in waiting if team.role(each.role).team is not None]
@@ -183,9 +187,9 @@ def teams_without_room(
 
 
 def with_readers(plan: Plan, team: TeamCard, attachments: Set[str]) -> tuple[Plan, list[str]]:
-    """Returns the plan in which subtasks with some of these attachments have a role that reads them.
+    """Returns the plan with roles that read the attachments, and a sentence for each change.
 
-    Where no role does, they are left out. The second value is a sentence for each change.
+    Attachments that no able role reads are left out.
     """
     readers = [role.name for role in team.roles if role.reads_attachments]
     subtasks: list[Subtask] = []
@@ -208,7 +212,7 @@ def with_readers(plan: Plan, team: TeamCard, attachments: Set[str]) -> tuple[Pla
 
 
 def attachment_problems(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
-    """Returns a sentence for each subtask whose role cannot read some of these attachments."""
+    """Returns a sentence for each subtask whose role cannot read one of its attachments."""
     names = [role.name for role in team.roles if role.reads_attachments]
     readers = ", ".join(names) or "none of this team"
     problems: list[str] = []

@@ -1,7 +1,8 @@
-"""A JSON schema shown as the object that it asks for, filled in with placeholders.
+"""A JSON schema written as the object that it describes, filled in with placeholders.
 
-Small models copy a schema that they are shown, or fill in its keywords. They follow a form. A placeholder stands in
-angle brackets, so that it is told from data by code (`is_placeholder`) and by readers of a trace.
+Small models copy a schema that they are shown, or fill in its keywords, but they follow a form. A
+placeholder is in angle brackets, so that code (`is_placeholder`) and readers of a trace can tell it
+from data.
 """
 
 import json
@@ -21,14 +22,15 @@ Schema = Mapping[str, Any]
 
 
 def is_placeholder(text: str) -> bool:
-    """True for a text that is a placeholder of a form and nothing else."""
+    """True if a text is nothing but a placeholder of a form."""
     return _PLACEHOLDER.fullmatch(text) is not None
 
 
 def filled_form(schema: Schema) -> str | None:
     """Returns the form on one line; None for a schema that it cannot show.
 
-    The form is JSON but for numbers and choices, which stand as placeholders without quotes.
+    `{"total": <number>}` is an example: the form is JSON, except that placeholders for numbers and
+    choices have no quotes.
     """
     try:
         return _form_of(schema, schema, "", _DEPTH)
@@ -37,7 +39,7 @@ def filled_form(schema: Schema) -> str | None:
 
 
 def _form_of(part: Schema, root: Schema, said: str, depth: int) -> str:
-    """Returns the form of a part of the schema `root`, whose field is described as `said`."""
+    """Returns the form of `part` of the schema `root`; `said` is its field's description."""
     if depth == 0:
         raise ValueError("the schema is nested too deeply")
     if others := part.keys() - _SHOWN:
@@ -56,7 +58,7 @@ def _form_of(part: Schema, root: Schema, said: str, depth: int) -> str:
 
 
 def _form_of_first(choices: list[Schema], root: Schema, said: str, depth: int) -> str:
-    """Returns the form of the first choice that is not null, which is named beside it."""
+    """Returns the form of the first choice that is not null, and names null next to it."""
     kinds = [choice for choice in choices if choice.get("type") != "null"]
     words = f"{said} (or null)" if said and len(kinds) < len(choices) else said
     return _form_of(kinds[0], root, words, depth - 1)

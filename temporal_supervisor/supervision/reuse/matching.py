@@ -1,4 +1,4 @@
-"""Findings of earlier runs that a plan takes: of the same recipe, data and findings before them."""
+"""Findings of earlier runs that a plan takes: with equal recipe, data and dependencies."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
