@@ -66,7 +66,10 @@ def back_off(failures: int) -> timedelta:
 
 
 def child_id(workflow_id: str, subtask_id: str, attempt: int, candidate: int = 0) -> str:
-    """Returns the workflow id of a subtask attempt under a supervisor's, or of one candidate of it."""
+    """Returns the workflow id of a subtask attempt, or of one candidate of it.
+
+    `run-1/t2/1` is the first attempt of t2, and `run-1/t2/1.2` its second candidate.
+    """
     return f"{workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
 
 
