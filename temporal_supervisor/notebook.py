@@ -37,10 +37,10 @@ Shows = Callable[[dict[str, str]], None]
 
 
 class ShownAnswer:
-    """The end of a run, as a notebook shows it; `rows` is its table, if it has one.
+    """The end of a run in a notebook; `rows` is its table, if it has one.
 
-    That is the one that the run made of its items, as `table`, a CSV text, else that of the answer. With pandas
-    installed there is `to_pandas()`, its rows as a DataFrame.
+    That is the `table` that the run made of its items, a CSV text, else the table in the answer. If
+    pandas is installed, `to_pandas()` returns the rows as a DataFrame.
     """
 
     def __init__(self, run_id: str, outcome: RunOutcome, table: str = "") -> None:
@@ -51,7 +51,7 @@ class ShownAnswer:
 
     @property
     def rows(self) -> list[dict[str, JsonValue]]:
-        """The rows of the table; empty if there is none. Cells of a CSV are texts."""
+        """The rows of the table, empty without one; cells from CSV are texts."""
         if self._table:
             return [dict(row) for row in csv.DictReader(StringIO(self._table))]
         return (rows_of(self.result.answer_json) if self.result else None) or []
@@ -82,7 +82,7 @@ class ShownAnswer:
 
 
 class CellScreen(Screen):
-    """A followed run in the cell of a notebook: its tree is redrawn, events are left out."""
+    """A followed run in a notebook's cell: its tree is redrawn, events are left out."""
 
     def __init__(self, shows: Shows) -> None:
         super().__init__(Console(width=_WIDTH, height=_HEIGHT))
@@ -92,7 +92,7 @@ class CellScreen(Screen):
         return self
 
     def log(self, line: Line, limit: int = LINE_CHARS) -> None:
-        """Shows nothing: the tree says where the run stands."""
+        """Ignores events, because the tree shows the state of the run."""
 
     def update(self, picture: Picture) -> None:
         """Draws the tree in place of the last one."""
@@ -100,7 +100,7 @@ class CellScreen(Screen):
 
 
 def cell_of(picture: Picture) -> dict[str, str]:
-    """Returns a picture as a notebook shows it, in HTML and as text."""
+    """Returns a picture for a notebook, as HTML and as text."""
     screen = Console(width=_WIDTH, force_jupyter=False, record=True, file=StringIO())
     screen.print(draw(picture, _WIDTH, _HEIGHT))
     html = screen.export_html(inline_styles=True, code_format="<pre>{code}</pre>", clear=False)
@@ -108,9 +108,10 @@ def cell_of(picture: Picture) -> dict[str, str]:
 
 
 async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> ShownAnswer:
-    """Starts a run, shows it until it ends, and returns its answer. Raises RuntimeError.
+    """Starts a run, shows it until it ends, and returns its answer.
 
     `data` is a folder or a file. `fields` are options of `temporal-supervisor run`, such as `team`.
+    Raises RuntimeError with the message that the command would print.
     """
     access = Access()
     try:
@@ -126,7 +127,7 @@ async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> Sh
 
 
 def _display() -> Shows:
-    """Returns the function that writes into the cell; outside of a notebook it does nothing."""
+    """Returns the function that writes into the cell; outside a notebook it does nothing."""
     if find_spec("IPython") is None:
         return lambda _: None
     from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
