@@ -114,12 +114,12 @@ async def inbox(client: Client, owner: str | None = None) -> Inbox:
     roots = [run for run in found if not is_child_id(run.id, run.parent_id)]
     if owner is not None:
         roots = [run for run in roots if run.typed_search_attributes.get(OWNER) == owner]
-    looks = asyncio.Semaphore(_ASKED_AT_ONCE)
+    at_once = asyncio.Semaphore(_ASKED_AT_ONCE)
     unanswered: list[str] = []
 
-    async def look(run_id: str) -> list[Item]:
+    async def waits_of_run(run_id: str) -> list[Item]:
         try:
-            async with looks:
+            async with at_once:
                 return await Run(client, run_id).waiting()
         except NoAnswer:
             unanswered.append(run_id)
@@ -127,7 +127,7 @@ async def inbox(client: Client, owner: str | None = None) -> Inbox:
             pass
         return []
 
-    waits = await asyncio.gather(*(look(run.id) for run in roots))
+    waits = await asyncio.gather(*(waits_of_run(run.id) for run in roots))
     items = [item for of_run in waits for item in of_run]
     return Inbox(sorted(items, key=lambda item: item.wait.since), unanswered)
 

@@ -274,10 +274,10 @@ def tool(
     TypeError if no tool can be made from the function.
     """
 
-    def made(given: Callable[P, R]) -> FunctionTool[P, R]:
-        return _tool_of(given, name, description, options)
+    def decorate(decorated: Callable[P, R]) -> FunctionTool[P, R]:
+        return _tool_of(decorated, name, description, options)
 
-    return made if function is None else made(function)
+    return decorate if function is None else decorate(function)
 
 
 def _tool_of(
@@ -329,15 +329,17 @@ def _runner(
 ) -> Callable[[Any, ToolContext], Any]:
     """Returns the function that a Worker calls with the arguments' model and the context."""
 
-    def given(arguments: Any, context: ToolContext) -> dict[str, Any]:
-        words = {name: getattr(arguments, name) for name in names}
-        return words if context_name is None else {**words, context_name: context}
+    def keywords(arguments: Any, context: ToolContext) -> dict[str, Any]:
+        values = {name: getattr(arguments, name) for name in names}
+        if context_name is not None:
+            values[context_name] = context
+        return values
 
     async def run(arguments: Any, context: ToolContext) -> Any:
-        return await function(**given(arguments, context))
+        return await function(**keywords(arguments, context))
 
     def run_in_thread(arguments: Any, context: ToolContext) -> Any:
-        return function(**given(arguments, context))
+        return function(**keywords(arguments, context))
 
-    # A Worker asks which of both it is: a plain function gets a thread.
+    # A Worker looks at the kind of function: a plain one gets a thread.
     return run if inspect.iscoroutinefunction(function) else run_in_thread

@@ -1,4 +1,4 @@
-"""The command `doctor`: one row for each thing that a run needs, with the fix if something is wrong."""
+"""The command `doctor`: a row for each thing that a run needs, and the fix for a problem."""
 
 import os
 from collections.abc import AsyncIterator
@@ -97,7 +97,7 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
 
 
 async def _own_rows(settings: Settings, *, names_model: bool) -> AsyncIterator[CheckRow]:
-    """Yields the rows that need no server: settings, a model that is named, teams, keys."""
+    """Yields the rows without a server: settings, a named model, teams, keys."""
     for odd in odd_settings(settings, os.environ):
         yield CheckRow("warning", "settings", odd)
     if names_model:
@@ -110,7 +110,7 @@ async def _own_rows(settings: Settings, *, names_model: bool) -> AsyncIterator[C
 
 
 async def _store(access: Access) -> tuple[str | None, CheckRow]:
-    """Returns the store's id and its row; an empty id for a new store, None for one that is away."""
+    """Returns the store's id and its row; the id is "" for a new store, None if it is away."""
     try:
         store = await access.store()
         store_id = await store.identity() or ""
@@ -126,7 +126,7 @@ async def _store(access: Access) -> tuple[str | None, CheckRow]:
 
 
 async def _without_own_model(settings: Settings, client: Client) -> AsyncIterator[CheckRow]:
-    """Yields the Worker that makes model calls, or a warning without one."""
+    """Yields the Worker that makes model calls, or a warning if there is none."""
     calling = await read_pollers(client, MODEL_QUEUE)
     if calling.served:
         text = f"this environment names none and needs none: {workers_line(calling.workers)} makes the calls"
@@ -137,7 +137,10 @@ async def _without_own_model(settings: Settings, client: Client) -> AsyncIterato
 
 
 def open_keys(settings: Settings) -> CheckRow | None:
-    """Returns a warning about a file of keys that other users can read: a container may mount it so."""
+    """Returns a warning about a key file that other users can read; None if none can.
+
+    A container may mount it so.
+    """
     file = settings.keys_file
     if file is None or not file.is_file() or not is_readable_by_others(file.stat()):
         return None
@@ -145,7 +148,7 @@ def open_keys(settings: Settings) -> CheckRow | None:
 
 
 async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
-    """Yields a row for each team that can't be used or has such files."""
+    """Yields a row for each team with problems or with files that can't be read."""
     from temporal_supervisor.console.commands.team_commands import teams_report  # loads the tools' libraries: 0.3 s
 
     checked: Any = (await teams_report(settings)).data
@@ -158,9 +161,10 @@ async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
 
 
 async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[CheckRow]:
-    """Yields the rows. Raises RPCError if the server goes away.
+    """Yields the rows on the server. Raises RPCError if the server goes away.
 
-    `store_id` is that of this environment's store: empty if it has none, None if it can't be read.
+    `store_id` is the id of this environment's store: empty if it has none, None if it can't be
+    read.
     """
     info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=RPC_TIMEOUT)
     yield CheckRow("ok", "server", f"{server_address(client)}, version {info.server_version}")
@@ -198,7 +202,10 @@ async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
 
 
 async def _build_rows(client: Client, seen: Polled) -> AsyncIterator[CheckRow]:
-    """Yields the builds that runs wait for, and those that are served: a run stays with the build it began with."""
+    """Yields the builds that runs wait for, and those with Workers.
+
+    A run stays with the build that began it.
+    """
     if why := seen.none_current:
         yield CheckRow("problem", "builds", why, seen.set_current)
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
@@ -229,7 +236,7 @@ def _named_store(store_id: str) -> str:
 
 
 async def _other_workers_store(client: Client, store_id: str | None) -> CheckRow | None:
-    """Returns a problem if a Worker that runs now uses another artifact store than this environment."""
+    """Returns a problem if a running Worker uses another artifact store."""
     if store_id is None:
         return None
     worker, other = await worker_of_other_store(client, store_id)
@@ -240,7 +247,7 @@ async def _other_workers_store(client: Client, store_id: str | None) -> CheckRow
 
 
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
-    """Returns a problem if the newest run uses another artifact store than this environment, or this one is lost."""
+    """Returns a problem if the newest run uses another artifact store, or ours is lost."""
     for execution in await list_roots(client, 1):
         used = await recorded_store(Run(client, execution.id))
         if used and store_id is not None and used != store_id:
@@ -251,7 +258,7 @@ async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
 
 
 async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
-    """Yields a row for each open run of our queue that stands still, or one that says that none does."""
+    """Yields a row for each open run that stands still, or a single row if none does."""
     found = [each.id for each in await list_roots(client, _RUNS, "Running") if each.task_queue == WORKFLOW_QUEUE]
     still = 0
     for run in (Run(client, run_id) for run_id in found):

@@ -1,4 +1,4 @@
-"""The command `inspect`: what files hold, how each column of their tables is read, and a first `data.toml`."""
+"""The command `inspect`: the content of files, the readings of columns, a first `data.toml`."""
 
 import json
 import re
@@ -94,7 +94,7 @@ def _table_rows(name: str, table: Json) -> Iterator[ScreenRow | str]:
 
 
 def _indented(text: str, columns: int) -> Paragraph:
-    """Returns foreign text as a paragraph below what it is about."""
+    """Returns foreign text as an indented paragraph below its subject."""
     return Paragraph(safe_line(text, limits.SENTENCE_BYTES), columns)
 
 
@@ -111,7 +111,10 @@ def _summary_line(reports: list[FileReport]) -> str:
 
 
 def _new_description_file(paths: list[Path]) -> Path:
-    """Returns the file that `--write` makes. Raises CommandFailed unless there is one folder, without such a file."""
+    """Returns the file that `--write` makes.
+
+    Raises CommandFailed unless there is one folder without such a file.
+    """
     folder = paths[0]
     if len(paths) > 1 or not folder.is_dir():
         raise CommandFailed(
@@ -141,7 +144,7 @@ _OPENING = """\
 
 
 def _first_description(reports: Iterable[FileReport]) -> str:
-    """Returns a `data.toml` that names every table and column, and changes nothing as it is."""
+    """Returns a `data.toml` with every table and column, which changes no reading yet."""
     parts = [_OPENING]
     for report in reports:
         for table in report.tables:
@@ -177,11 +180,11 @@ def _described_column(column: Json) -> Iterator[str]:
 
 
 def _toml_key(name: str) -> str:
-    """Returns a name as TOML has it: bare where that is possible."""
+    """Returns a name as a TOML key, without quotes if possible."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml_string(name)
 
 
 def _toml_string(text: str) -> str:
-    """Returns a text between quotes as TOML has it, which are those of JSON without surrogates."""
+    """Returns a text as a TOML string, which is a JSON string without surrogates."""
     written = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
     return written.replace("\x7f", "\\u007f")

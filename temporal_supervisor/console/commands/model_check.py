@@ -1,4 +1,4 @@
-"""The rows of `doctor` on the endpoint of models: its lists, small requests, one real call."""
+"""The rows of `doctor` on the model endpoint: its lists, small requests, one real call."""
 
 import secrets
 import time
@@ -39,19 +39,19 @@ _DEADLINE_SHARE = 0.8  # of the deadline that such a run may take: others have m
 
 @dataclass(frozen=True)
 class _Speed:
-    """Tokens per second."""
+    """The speed of a model in tokens per second."""
 
     reads: float
     writes: float
 
     @property
     def run(self) -> timedelta:
-        """The duration of a run of three subtasks, with one call at a time."""
+        """The duration of a run of three subtasks with one call at a time."""
         return timedelta(seconds=_RUN_READS / self.reads + _RUN_WRITES / self.writes)
 
 
 async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
-    """Yields rows on the endpoint that the settings name."""
+    """Yields rows on the endpoint in the settings."""
     address = endpoint(settings)
     if address is None:
         text = "this environment names no model, so Workers started in it can't make model calls"
@@ -106,7 +106,7 @@ async def _unreachable_row(
     model: "AnthropicModel",
     address: str,
 ) -> CheckRow | None:
-    """Returns the problem of an endpoint that is away, or refuses the credential."""
+    """Returns the problem of an endpoint that is away or rejects the credential."""
     try:
         await model.ask("/v1/models", None, _LIST_TIME)
     except ModelFailure as failure:
@@ -116,7 +116,7 @@ async def _unreachable_row(
 
 
 async def _try_call(settings: Settings, model: "AnthropicModel", address: str, name: str) -> CheckRow:
-    """Makes one real call, of one token, and returns how it went."""
+    """Makes one real call, of one token, and returns its row."""
     started = time.monotonic()
     try:
         await model.ask("/v1/messages", _call_body(name, "Say yes.", 1), _CALL_TIME)
@@ -149,13 +149,13 @@ async def _standin_row(model: "AnthropicModel", address: str) -> CheckRow:
 
 
 def _small_model(settings: Settings, facts: EndpointFacts) -> str:
-    """Returns the model that worker agents would call: the small one of the two."""
+    """Returns the model of worker agents, the smaller of the two."""
     only = None if settings.chosen_models else facts.only_name
     return only or settings.worker_model[0]
 
 
 def _unlisted_row(settings: Settings, facts: EndpointFacts) -> CheckRow | None:
-    """Returns the problem of models in use that the endpoint does not list."""
+    """Returns the problem of configured models that the endpoint does not list."""
     if not facts.names or (facts.only_name and not settings.chosen_models):
         return None
     models = dict.fromkeys([*settings.supervisor_model, *settings.worker_model])
@@ -169,7 +169,7 @@ def _unlisted_row(settings: Settings, facts: EndpointFacts) -> CheckRow | None:
 
 
 def _failure_row(settings: Settings, address: str, failure: ModelFailure) -> CheckRow:
-    """Returns the row of a call that brought no answer: what went wrong, and what helps."""
+    """Returns the row of a failed call, with the remedy."""
     text = safe_line(f"{address}: {failure.message}", limits.PARAGRAPH_BYTES)
     match failure.kind:
         case ErrorKind.PROVIDER_UNREACHABLE:
@@ -190,7 +190,7 @@ def _failure_row(settings: Settings, address: str, failure: ModelFailure) -> Che
 
 
 def _traits_rows(facts: EndpointFacts, name: str) -> Iterator[CheckRow]:
-    """Yields rows on the abilities of the model at the endpoint, and their consequences."""
+    """Yields rows on the model's abilities and their consequences."""
     traits = facts.traits(name)
     _, *words = trait_phrases(name, traits)
     slots = [f"{facts.slots} calls at a time"] if facts.slots else []
@@ -203,7 +203,7 @@ def _traits_rows(facts: EndpointFacts, name: str) -> Iterator[CheckRow]:
 
 
 async def _speed_row(model: "AnthropicModel", name: str) -> CheckRow | None:
-    """Returns a row with the duration of a run at the present speed; None without a measurement."""
+    """Returns a row with the duration of a run at this speed; None without a measurement."""
     try:
         speed = await _measure_speed(model, name)
     except ModelFailure:
@@ -220,7 +220,10 @@ async def _speed_row(model: "AnthropicModel", name: str) -> CheckRow | None:
 
 
 async def _measure_speed(model: "AnthropicModel", name: str) -> _Speed:
-    """Measures by two calls: a prompt that no cache knows, and a short text. Raises ModelFailure."""
+    """Measures the speed by two calls: a prompt that no cache has, and a short text.
+
+    Raises ModelFailure.
+    """
     prompt = f"{secrets.token_hex(8)}{' tree' * _PROMPT_WORDS}\nSay yes."
     reply, took = await _time_call(model, _call_body(name, prompt, 1))
     from activities.model.endpoint_questions import tokens_read

@@ -1,4 +1,4 @@
-"""The commands with which people decide about a run, or change it while it runs."""
+"""The commands by which people decide about a run or change it."""
 
 import asyncio
 import contextlib
@@ -76,7 +76,7 @@ async def cancel(run: RunId) -> int:
 
 
 async def cancel_run(run: Run) -> tuple[str, int]:
-    """Cancels a run or an eval, and returns what to say of it, with the exit code."""
+    """Cancels a run or an eval, and returns a message and the exit code."""
     described = await run.describe()
     is_eval = described.workflow_type == EVAL_TYPE
     if is_open(described if is_eval else await run.require()):
@@ -148,7 +148,7 @@ async def resume(run: RunId, by: By) -> Report:
 
 
 async def send_update(run: Run, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
-    """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
+    """Sends an update to a run, or to the run with the subtask path, and returns its reply."""
     if subtask != "*":
         run, fields["to" if kind is Steer else "subtask_id"] = await run.level(subtask)
     await require_open(run)
@@ -210,9 +210,10 @@ async def show_report(access: Access, words: Words) -> Report:
 
 @dataclass(frozen=True)
 class WholeItem:
-    """All of what is asked: `text` with hidden characters made visible, the `plan` where one waits.
+    """A wait with its whole content: `text` with hidden characters made visible.
 
-    `asker` says whose question it is; `findings` are those that a person's own is to build on.
+    `plan` is set for a wait for approval. `asker` is the role that asks, and `findings` are those
+    that a person's finding builds on.
     """
 
     item: Item
@@ -225,12 +226,12 @@ class WholeItem:
 
     @property
     def notes(self) -> list[str]:
-        """Returns a line for each letter of the text that is taken for another one."""
+        """A line for each letter in the text that looks like another one."""
         return [f"looks like a Latin letter: {note}" for note in look_alikes(self.text)]
 
 
 async def whole_item(access: Access, item: Item) -> WholeItem:
-    """Returns all of what is asked. Raises UpdateRefused if it no longer waits."""
+    """Returns a wait with its whole content. Raises UpdateRefused if it no longer waits."""
     run = Run(await access.client(), item.run_id)
     whole = await run.asked(item.wait.id)
     content = whole.content
@@ -246,7 +247,7 @@ async def whole_item(access: Access, item: Item) -> WholeItem:
 
 
 async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
-    """Returns all of what is asked, and how to decide."""
+    """Returns a wait with its whole content and the commands that decide it."""
     shown = await whole_item(access, item)
     whole = shown.asked
 
@@ -286,7 +287,7 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
 async def _role_and_findings(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
     """Returns the asking role, and the whole texts of the findings to build on.
 
-    The `content` of the wait has only their summaries.
+    The wait's own `content` has only their summaries.
     """
     if wait.subtask_id is None:
         return "the supervisor", {}
@@ -303,7 +304,7 @@ async def _role_and_findings(access: Access, run: Run, wait: Wait) -> tuple[str,
 
 
 def way_rows(run_id: str, wait: Wait) -> list[Text]:
-    """Returns a row for each way to decide."""
+    """Returns a row for each command that decides a wait."""
     ways = ways_to_decide(run_id, wait)
     return [Text(f"{choice}: {command}") for choice, command in ways.items()]
 
@@ -318,9 +319,10 @@ async def decision_report(
     plan: Path | None = None,
     seen: str | None = None,
 ) -> Report:
-    """Decides about what `words` name, and returns what the run says to it; `plan` is the file of another plan.
+    """Decides about the wait that `words` name, and returns the run's reply.
 
-    The decision holds for what waits now; `seen` is the beginning of its hash, if it is known.
+    `plan` is the file of another plan. The decision holds for the content that waits now; `seen` is
+    the beginning of its hash, if known.
     """
     item = await _find_wait(access, words)
     if seen is not None and not (seen and item.wait.sha256.startswith(seen)):
@@ -345,7 +347,7 @@ _DONE_WORDS = {
 
 
 def decision_sentence(run_id: str, wait_id: str, message: str) -> str:
-    """Returns the outcome of a decision in a sentence; other words of a run stay as they are."""
+    """Returns the outcome of a decision in a sentence; other messages stay as they are."""
     _, _, choice = message.partition(f"{wait_id}: ")
     done = _DONE_WORDS.get(choice)
     return f"{done} {wait_id} of run {short_id(run_id)}" if done else f"run {short_id(run_id)}: {message}"
@@ -372,7 +374,7 @@ async def deny(access: Access, words: Many, by: By, why: Why = None, sha256: See
 
 
 async def _many_report(access: Access, words: Sequence[str], word: str, text: str | None, by: str) -> Report:
-    """Decides alike about many things of one run, and returns what became of each."""
+    """Makes one decision about many waits of a run, and returns the replies."""
     run_word, *wait_ids = words
     client = await access.client()
     run = Run(client, await find_run(client, run_word))
@@ -405,7 +407,10 @@ async def reply_report(
 
 
 async def _find_wait(access: Access, words: Sequence[str]) -> Item:
-    """Returns the wait that `ID` or `RUN ID` names. Raises CommandFailed with what is current if there is none."""
+    """Returns the wait that `ID` or `RUN ID` names.
+
+    Raises CommandFailed with the current waits if there is none.
+    """
     client = await access.client()
     if len(words) not in (1, 2):
         raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
@@ -427,7 +432,7 @@ async def _find_wait(access: Access, words: Sequence[str]) -> Item:
 
 
 def _only_wait_of(subtask: str, here: Sequence[Item]) -> list[Item]:
-    """Returns the wait of a subtask by its path alone, where no other one of it is open."""
+    """Returns the wait of a subtask by its path alone, if it has just one."""
     found = [item for item in here if item.wait.subtask_id == subtask]
     return found if len(found) == 1 else []
 
@@ -440,7 +445,7 @@ def _nothing_waits(wait_id: str, ids: Iterable[str]) -> str:
 
 
 def _pretty(text: str) -> str:
-    """Returns a text that is to be decided about: JSON and its texts on lines of their own, and nothing hidden."""
+    """Returns a text to be decided about: JSON on several lines, and nothing hidden."""
     with contextlib.suppress(ValueError, RecursionError):  # a question may be brackets only
         text = _LINE_END.sub("\\g<0>\n      ", json.dumps(json.loads(text), indent=2, ensure_ascii=False))
     return revealed(text)
@@ -451,7 +456,7 @@ def _day(at: str) -> str:
 
 
 def _time_left(at: str | None) -> str:
-    """Returns a time, and the days, or else hours, that are left."""
+    """Returns a time, with the days or hours until then."""
     if at is None:
         return ""
     left = datetime.fromisoformat(at) - datetime.now(UTC)

@@ -1,6 +1,7 @@
-"""The command `repair`: resets workflows that do not replay to the last task up to which they do.
+"""The command `repair`: resets workflows that do not replay.
 
-With `--pay-again` it resets those whose history names objects that the store has lost, to before they were made.
+They are reset to the last task up to which they replay. `--pay-again` resets workflows whose
+history refers to objects that the store has lost, to a task before these were made.
 """
 
 import re
@@ -35,7 +36,7 @@ _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 
 
 class CodeFails(Exception):
-    """Workflow code raises an error in a replay; the message is what it said. A reset does not help."""
+    """Workflow code raises an error in a replay, so that a reset does not help."""
 
 
 Anyway = Annotated[bool, typer.Option("--anyway", help="even if no workflow task fails, or for a run of another build")]
@@ -66,7 +67,7 @@ async def repair(run: AnyRun, access: Access, pay_again: PayAgain = False, anywa
 
 
 def check_build(run_id: str, build: str, own_build: str | None) -> None:
-    """Raises CommandFailed for a run that stays with the Workers of another build: their code replays it."""
+    """Raises CommandFailed if the run belongs to another build, whose code replays it."""
     if build and build != own_build:
         own = f"build {own_build}" if own_build else "of no build (SUPERVISOR_BUILD_ID is not set)"
         helps = f"use the program of build {build}, or `--anyway` to have it go on with this one's code"
@@ -74,7 +75,7 @@ def check_build(run_id: str, build: str, own_build: str | None) -> None:
 
 
 async def _first_stuck(run: Run, below: Sequence[tuple[str, str]]) -> str | None:
-    """Returns the failure of the first stuck workflow below a run; None if all of them work."""
+    """Returns the failure of the first stuck workflow below a run; None if all work."""
     for workflow_id, _ in below:
         if failing := stuck_sentence(await run.describe(workflow_id)):
             return failing
@@ -115,7 +116,7 @@ async def _reset_stuck(run: Run, described: WorkflowExecutionDescription, places
 
 
 async def _make_again(run: Run, access: Access, places: Sequence[tuple[str, str]]) -> int:
-    """Resets workflows that name lost objects to before these were made; paid work is paid again."""
+    """Resets workflows that need lost objects, so that paid work is paid again."""
     store = await access.store()
     if store_id := await recorded_store(run):
         await store.require(store_id)  # in another store, or in one that is not mounted, nothing counts as lost
@@ -135,7 +136,7 @@ def _print_about(write: Callable[[str], None], workflow_id: str, words: str) -> 
 
 
 async def fault_of(history: WorkflowHistory, replayer: "Replayer") -> tuple[int, str] | None:
-    """Returns the event at which a replay fails, and the reason; None if the whole history replays.
+    """Returns the event at which a replay fails, and the reason; None if it succeeds.
 
     The event ends the first workflow task whose outcome differs from the history. Raises CodeFails.
     """
@@ -160,7 +161,7 @@ async def fault_of(history: WorkflowHistory, replayer: "Replayer") -> tuple[int,
 
 
 async def _error_of_replay(workflow_id: str, events: Sequence[HistoryEvent], replayer: "Replayer") -> str | None:
-    """Returns the error of a replay of these events; None if they replay. Raises CodeFails."""
+    """Returns the error of a replay of these events; None if it succeeds. Raises CodeFails."""
     replayed = await replayer.replay_workflow(WorkflowHistory(workflow_id, events), raise_on_replay_failure=False)
     failure = replayed.replay_failure
     if failure is None:
@@ -171,7 +172,10 @@ async def _error_of_replay(workflow_id: str, events: Sequence[HistoryEvent], rep
 
 
 def _replay_error(failure: str) -> str:
-    """Returns the message within what the SDK makes of a failed replay: the rest is its own data structure."""
+    """Returns the message within the SDK's error of a failed replay.
+
+    The rest of that error is a dump of its data structure.
+    """
     message = _MESSAGE.search(failure)
     return safe_line(message[1].replace('\\"', '"') if message else failure, limits.SENTENCE_BYTES)
 

@@ -112,7 +112,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
 
 
 async def _look_at_calls(run: Run, described: WorkflowExecutionDescription, picture: Picture) -> None:
-    """Adds the calls in flight of the run and of some of its worker agents to the picture."""
+    """Adds the calls in flight of the run and of some worker agents to the picture."""
     picture.tail = await tail_of(run, described)
     running = [row for row in picture.tree() if row.report.state == "running" and row.report.workflow_id]
     for row in running[:_CALLS_SHOWN]:
@@ -141,7 +141,7 @@ def _status_rows(data: dict[str, Any], picture: Picture, ending: str) -> Iterato
 
 
 def _spend_table(spend: Sequence[Spend]) -> TextTable:
-    """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
+    """Returns a row for each role and model: calls, tokens in and out, cached share, cost."""
     rows = []
     for item in spend:
         usage = item.usage
@@ -224,7 +224,10 @@ async def result_report(
 async def _write_answer(
     run_id: str, result: RunResult | None, store: ArtifactStore, output: Path, *, force: bool
 ) -> None:
-    """Writes the answer as the ending of the file says. Raises CommandFailed if there is none of that form."""
+    """Writes the answer in the form of the file's ending, such as `.csv`.
+
+    Raises CommandFailed if the answer has no such form.
+    """
     has_answer = result is not None and (result.answer or result.answer_json)
     if result is None or not has_answer or result.status == "running":
         raise CommandFailed(FAILED, f"run '{run_id}' has no answer: {hint('status', short_id(run_id))} says why")
@@ -246,7 +249,10 @@ async def _write_answer(
 
 
 async def _with_whole_draft(outcome: RunOutcome, store: ArtifactStore) -> RunOutcome:
-    """Returns the outcome of an open run with all of its draft: the query has its beginning."""
+    """Returns the outcome of an open run with its whole draft.
+
+    The query returns only the draft's beginning.
+    """
     result = outcome.result
     if result is None or result.status != "running" or not result.answer_ref:
         return outcome
@@ -318,7 +324,7 @@ async def list_report(
 
 
 async def _verdicts(access: Access, eval_id: str, run_ids: Sequence[str]) -> dict[str, str]:
-    """Returns the verdicts on the runs of an eval, in words, as far as they are judged."""
+    """Returns the known verdicts on runs of an eval, in words, by run id."""
     # these load the rules of scores, for this option only
     from temporal_supervisor.supervision.scores.score import Score
     from temporal_supervisor.supervision.scores.score_table import WORDS
@@ -365,7 +371,7 @@ async def _run_row(client: Client, execution: WorkflowExecution, looks: asyncio.
 
 
 def run_table(rows: Sequence[dict[str, Any]]) -> Iterator[ScreenRow]:
-    """Yields the table of runs, and below it what open ones wait for."""
+    """Yields the table of runs, then the waits of open ones."""
     cells = []
     for row in rows:
         state = f"{row['state']}, {row['phase']}" if row["state"] == "running" and row["phase"] else row["state"]

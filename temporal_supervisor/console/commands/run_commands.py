@@ -1,4 +1,4 @@
-"""The commands `run` and `follow`: starting a run, asking about its plan, following it to its answer."""
+"""The commands `run` and `follow`: start a run, ask about its plan, follow it to its answer."""
 
 import asyncio
 import contextlib
@@ -74,7 +74,7 @@ _WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
 
 
 class PlanLeft(Exception):
-    """A plan is left waiting; `report` says how to decide later."""
+    """A plan was left waiting; `report` explains how to decide later."""
 
     def __init__(self, report: Report) -> None:
         super().__init__("the plan waits")
@@ -89,7 +89,10 @@ async def ask_about_plan(
     *,
     can_ask: bool,
 ) -> None:
-    """Asks a person about a plan that waits, until it is decided. Raises PlanLeft if it is left waiting."""
+    """Asks a person about a waiting plan until it is decided.
+
+    Raises PlanLeft if it is left waiting.
+    """
     if status is None or all(wait.kind != "plan" for wait in status.waiting):
         return
     with screen.cleared():
@@ -133,7 +136,10 @@ async def _is_decided(run: Run, page: PlanPage, wait: Wait) -> bool:
 
 
 async def _read_line(run: Run, prompt: str, wait: Wait) -> str | None:
-    """Returns the line that a person types, empty at the end of the input; None if the plan no longer waits."""
+    """Returns the line that a person types, empty at the end of the input.
+
+    None if the plan no longer waits.
+    """
     sys.stdout.write(prompt)
     sys.stdout.flush()
     loop, typed = asyncio.get_running_loop(), asyncio.Event()
@@ -151,7 +157,10 @@ async def _read_line(run: Run, prompt: str, wait: Wait) -> str | None:
 
 
 async def _edit_plan(run: Run, plan: Plan) -> Plan:
-    """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
+    """Returns the plan as edited by the person.
+
+    Raises CommandFailed if it can't run, or is unchanged.
+    """
     file = _edited_file(run)
     if not file.exists():
         file.write_text(safe_json(plan.model_dump(mode="json")), encoding="utf-8")
@@ -164,7 +173,10 @@ async def _edit_plan(run: Run, plan: Plan) -> Plan:
 
 
 def _edited_file(run: Run) -> Path:
-    """Returns the file of a plan that a person edits: what was refused stands in it when it is opened again."""
+    """Returns the path of a plan while a person edits it.
+
+    After a refusal the editor opens it again as it was left.
+    """
     return cache_dir() / f"plan-of-{encode(run.id)}.json"
 
 
@@ -252,7 +264,7 @@ async def _follow_started(
     as_json: bool,
     quiet: bool = False,
 ) -> Report:
-    """Returns the outcome of a run that has been started, or its id alone."""
+    """Follows a run that was started and returns its outcome; with `detach` only its id."""
     web = web_address(run.client, run.id)
     if detach:
         print_err(f"follow it: {hint('follow', short_id(run.id))}")
@@ -263,7 +275,7 @@ async def _follow_started(
 
 
 async def start_from_options(access: Access, options: Mapping[str, Any]) -> tuple[Run, RunRequest]:
-    """Starts the run that the options of `run` ask for, and stores its files before. Raises CommandFailed."""
+    """Stores the files of a run and starts it. Raises CommandFailed."""
     wanted, uploads, files = prepared_request(options)
     after = options.get("after")
     if not after:
@@ -294,7 +306,7 @@ async def start_from_options(access: Access, options: Mapping[str, Any]) -> tupl
 
 
 def _with_usual_team(wanted: RunRequest, access: Access) -> RunRequest:
-    """Returns a request with the team that is set here: a Worker may not know that setting."""
+    """Returns a request with the team of this environment, which a Worker may not know."""
     if wanted.team is not None or "team" not in access.settings.model_fields_set:
         return wanted
     return wanted.model_copy(update={"team": access.settings.team})
@@ -308,9 +320,9 @@ async def start_and_report(
     detach: bool,
     as_json: bool,
 ) -> Report:
-    """Starts a run, and returns its outcome, or its id alone.
+    """Starts a run, and returns its outcome or, with `detach`, its id.
 
-    Raises CommandFailed if there is one of that id.
+    Raises CommandFailed if a run has that id.
     """
     run = Run(await access.client(), run_id)
     await _start(run, wanted)
@@ -318,7 +330,7 @@ async def start_and_report(
 
 
 async def _start(run: Run, wanted: RunRequest) -> None:
-    """Starts the run. Raises CommandFailed if there is one of its id."""
+    """Starts the run. Raises CommandFailed if a run has its id."""
     try:
         await Run.start(run.client, wanted, run.id)
     except WorkflowAlreadyStartedError as error:
@@ -329,7 +341,10 @@ async def _start(run: Run, wanted: RunRequest) -> None:
 
 
 def check_team(team: object, folders: Sequence[Path], advice: str = _OF_WORKERS) -> None:
-    """Raises CommandFailed for the name of a team that is like one of those here; others may be the Workers' own."""
+    """Raises CommandFailed for a team name that is almost one of the teams here.
+
+    Other names may be teams of the Workers.
+    """
     if isinstance(team, str) and not is_name(team):
         raise CommandFailed(BAD_INPUT, f"there is no team {quoted(team)}: a name is {NAME_RULE}")
     here = {file.parent.name for folder in folders for file in folder.glob("*/team.toml")}
@@ -343,8 +358,8 @@ def check_team(team: object, folders: Sequence[Path], advice: str = _OF_WORKERS)
 async def require_team(workers: Polled, wanted: RunRequest, settings: Settings) -> None:
     """Raises CommandFailed for a team that no Worker can use, or that lacks roles of the plan.
 
-    Workers may have other teams: it is known only if all of them read the same folders as this
-    program.
+    Workers may have other teams, so this is checked only if all of them read the same folders as
+    this program.
     """
     team = wanted.team
     if isinstance(team, str) and workers.read_teams_of(settings.teams_mark):
@@ -361,7 +376,10 @@ async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet
 
 
 async def _follow_to_end(run: Run, access: Access, as_json: bool, *, asks: bool = False, quiet: bool = False) -> Report:
-    """Returns the outcome of a run; if it `asks`, a person is asked about plans that wait for approval."""
+    """Follows a run and returns its outcome.
+
+    With `asks`, a person is asked about plans that wait for approval.
+    """
     web = web_address(run.client, run.id)
     can_ask = console().is_terminal and sys.stdin.isatty() and not as_json
     try:
@@ -388,7 +406,7 @@ async def with_files(
     *,
     trusted: bool,
 ) -> RunRequest:
-    """Stores files, and returns the request with them as data."""
+    """Stores files and returns the request with them as data."""
     attachment = (await _store_files(access, files)).model_copy(update={"trusted": trusted})
     return wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
 
@@ -407,7 +425,7 @@ async def require_workers(
 ) -> Polled:
     """Returns the Workers that serve runs.
 
-    Raises CommandFailed with what to do if none serves one of the queues that a run needs.
+    Raises CommandFailed with the remedy if a queue that runs need has none.
     """
     latest = time.monotonic() + _LISTED_AFTER
     while True:
@@ -421,7 +439,7 @@ async def require_workers(
 
 
 async def require_same_store(client: Client, store: ArtifactStore) -> None:
-    """Raises CommandFailed if a Worker says that it uses another store: it would not find what is put into this one."""
+    """Raises CommandFailed if a Worker uses another store, which lacks our uploads."""
     own = await store.identity()
     worker, other = await worker_of_other_store(client, own)
     if worker:
@@ -447,6 +465,6 @@ async def _unserved_queue(client: Client, seen: Polled) -> str | None:
 
 
 async def _local_model_hint() -> str:
-    """Returns the sentence about a model server of this machine, empty without one."""
+    """Returns a sentence about a model server on this machine; empty without one."""
     found = await asyncio.to_thread(find_local_model)
     return f". {found.worker_hint}" if found else ""

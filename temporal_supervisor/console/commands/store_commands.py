@@ -1,4 +1,4 @@
-"""The commands `put`, `prune` and `delete`: storing files, deleting by age, and one run."""
+"""The commands `put`, `prune` and `delete`: store files, delete old objects, delete a run."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -125,7 +125,10 @@ def _confirm(question: str, yes: bool) -> bool:
 
 
 def _time_before(age: str) -> datetime:
-    """Returns when `30d`, `12h`, `2w`, `PT90M` ago was. Raises CommandFailed for anything else."""
+    """Returns the time that was `30d`, `12h`, `2w` or `PT90M` ago.
+
+    Raises CommandFailed for anything else.
+    """
     try:
         duration = _DURATION.validate_python(age)
         if age.strip().startswith("-") or duration < timedelta(0):
@@ -136,7 +139,10 @@ def _time_before(age: str) -> datetime:
 
 
 async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]) -> list[Stored]:
-    """Returns the `old` uploads that no run has that `stays`; none while an open run may yet ask for any."""
+    """Returns the `old` uploads that no remaining run uses.
+
+    There are none while an open run may still ask for any upload.
+    """
     if not old:
         return []
     if open_eval := await _open_eval(client):
@@ -152,7 +158,7 @@ async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]
 
 
 async def _has_ended(client: Client, run: Stored) -> bool:
-    """True if the server says that the run closed, or no longer knows it."""
+    """True if the run is closed, or unknown to the server."""
     run_id = run_of(run.key)
     if run_prefix(run_id) == run.key:
         return await _is_closed(client, run_id)
@@ -175,7 +181,10 @@ async def _open_runs(client: Client) -> list[str]:
 
 
 async def _open_eval(client: Client) -> str | None:
-    """Returns the id of an open eval, whose next questions may need any upload; None without."""
+    """Returns the id of an open eval, whose next questions may need any upload.
+
+    None if there is no open eval.
+    """
     query = f"WorkflowType = '{EVAL_TYPE}' AND ExecutionStatus = 'Running'"
     ids = [each.id async for each in client.list_workflows(query, limit=1)]
     return next(iter(ids), None)

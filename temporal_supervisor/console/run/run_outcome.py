@@ -48,11 +48,11 @@ async def outcome_so_far(run: Run, store: ArtifactStore | None, *, wait: bool = 
 async def run_outcome(run: Run, store: ArtifactStore | None) -> RunOutcome:
     """Waits for the run's end, as long as that takes. Raises RPCError if the server goes away."""
 
-    async def kept() -> RunResult | None:
+    async def stored_result() -> RunResult | None:
         stored = await stored_end(run.id, store)
         return stored[1].result if stored else None
 
-    return await run.outcome(kept)
+    return await run.outcome(stored_result)
 
 
 async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Published, RunOutcome] | None:

@@ -1,4 +1,7 @@
-"""The `temporal` program: found on this machine, built with Go, which checks its sources, or downloaded."""
+"""The `temporal` program: found on this machine, built with Go, or downloaded.
+
+Go verifies the sources.
+"""
 
 import asyncio
 import contextlib
@@ -23,13 +26,13 @@ _LAST_LINES = 5  # of a build that failed
 
 
 class TemporalNotFound(RuntimeError):
-    """No `temporal` program and no way to get one; the message says what to install."""
+    """No `temporal` program and no way to get one; the message has the remedy."""
 
 
 def find_temporal() -> Path:
-    """Returns the `temporal` program: named, on PATH, cached, built or downloaded. Raises TemporalNotFound.
+    """Returns the `temporal` program: configured, on PATH, cached, built or downloaded.
 
-    Blocks, for minutes if it has to build, or while another process does.
+    It blocks for minutes if it has to build, or if another process does. Raises TemporalNotFound.
     """
     if named := os.environ.get("SUPERVISOR_TEMPORAL"):
         if not (program := Path(named).expanduser().absolute()).is_file():
@@ -47,7 +50,7 @@ def find_temporal() -> Path:
 
 
 def can_run(program: Path) -> bool:
-    """True if this is a `temporal` program that starts on this machine."""
+    """True if this is a `temporal` program that runs on this machine."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, timeout=_VERSION_TIMEOUT.total_seconds())
     except (OSError, subprocess.TimeoutExpired):
@@ -71,7 +74,10 @@ def _obtain(target: Path) -> None:
 
 
 def _build(folder: Path) -> Path | None:
-    """Lets Go build VERSION into `folder`, and says how far it is. Returns the program, None if there is none."""
+    """Builds VERSION with Go into `folder` and reports progress.
+
+    Returns the program; None if it could not be built.
+    """
     if (go := shutil.which("go")) is None:
         return None
     write_stderr(f"building the temporal program with {go}: some minutes, once")
@@ -93,7 +99,10 @@ def _build(folder: Path) -> Path | None:
 
 
 def download(folder: Path) -> Path | None:
-    """Lets the SDK download VERSION into `folder`, by https alone. Returns the program, None if there is none."""
+    """Downloads VERSION with the SDK into `folder`, over https only.
+
+    Returns the program; None if it could not be downloaded.
+    """
     from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
 
     async def start_once() -> None:

@@ -144,7 +144,7 @@ async def fork(
 
 @dataclass(frozen=True)
 class _How:
-    """The way in which a command starts a run, as its options say."""
+    """The way to start a run, from the command's options."""
 
     own_id: str | None
     yes: bool
@@ -156,7 +156,8 @@ class _How:
 async def _start(access: Access, wanted: RunRequest, how: _How) -> Report:
     """Starts a run.
 
-    On a terminal it is shown first what is taken, what is done again, and what that may cost.
+    On a terminal it first shows which findings are taken, which are done again, and the likely
+    cost.
     """
     client = await access.client()
     if not how.anyway:
@@ -169,9 +170,9 @@ async def _start(access: Access, wanted: RunRequest, how: _How) -> Report:
 
 
 async def _edit_plan(wanted: RunRequest, run_id: str) -> RunRequest:
-    """Returns the request with its plan as the person's editor leaves it.
+    """Returns the request with its plan as edited by the person.
 
-    Raises CommandFailed if it can't run.
+    Raises CommandFailed if the plan can't run.
     """
     if wanted.plan is None:
         raise CommandFailed(BAD_INPUT, f"run '{run_id}' had no plan that could be changed")
@@ -187,5 +188,5 @@ async def _edit_plan(wanted: RunRequest, run_id: str) -> RunRequest:
 
 
 def _edited_file(run_id: str) -> Path:
-    """Returns the file with the plan of a fork while a person edits it."""
+    """Returns the path of the fork's plan while a person edits it."""
     return cache_dir() / f"fork-of-{encode(run_id)}.json"
