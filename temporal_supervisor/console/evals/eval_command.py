@@ -1,4 +1,4 @@
-"""The command `eval`: asks the questions of a set and says how good the answers are."""
+"""The command `eval`: asks the questions of a set and shows how good the answers are."""
 
 import asyncio
 import secrets
@@ -90,7 +90,7 @@ _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 @dataclass(frozen=True)
 class Wanted:
-    """The aims of an eval: it is compared with `before`, and not to be worse than `floor`."""
+    """The aims of an eval: it is compared with `before`, and must not be below `floor`."""
 
     at_least: float | None = None
     unflagged_at_most: float | None = None
@@ -232,7 +232,7 @@ async def evaluate(
 
 
 def _own_limits(fields: Mapping[str, Any]) -> OwnLimits:
-    """Returns the limits that each run has by its request."""
+    """Returns the limits in each run's own request."""
     request = RunRequest.model_validate({"goal": "-", **fields})
     budget, deadline = request.budget, request.deadline
     return OwnLimits(tokens=budget.tokens, usd=budget.usd, seconds=deadline.total_seconds())
@@ -260,7 +260,7 @@ def _deadline(deadline: str) -> timedelta:
 
 
 async def _start_eval(client: Client, given: EvalInput, eval_id: str) -> None:
-    """Starts an eval, unless it is open; one that was terminated begins again."""
+    """Starts an eval unless it is open; a terminated one starts again."""
     try:
         await client.start_workflow(
             EVAL_TYPE,
@@ -278,7 +278,7 @@ async def _start_eval(client: Client, given: EvalInput, eval_id: str) -> None:
 
 
 async def _table_of(access: Access, given: str) -> EvalTable:
-    """Returns the table of an eval, followed to its end, or in a file that `--json` has written."""
+    """Returns the table of an eval, followed to its end, or of a file written by `--json`."""
     if Path(given).is_file():
         return _table_in_file(Path(given))
     if not is_eval_id(given):
@@ -306,7 +306,7 @@ def _table_in_file(file: Path) -> EvalTable:
 
 
 async def _earlier_table(access: Access, given: str | None) -> EvalTable | None:
-    """Returns the table of an earlier eval, by its id or file."""
+    """Returns the table of an earlier eval, by its id or file; None without one."""
     if given is None:
         return None
     if Path(given).is_file():
@@ -317,7 +317,7 @@ async def _earlier_table(access: Access, given: str | None) -> EvalTable | None:
 
 
 async def _stored_table(access: Access, eval_id: str) -> EvalTable:
-    """Returns the table that an ended eval has left. Raises CommandFailed if there is none."""
+    """Returns the stored table of an ended eval. Raises CommandFailed if there is none."""
     content = await (await access.store()).find(named_key("scores", eval_id, TABLE))
     if content is None:
         raise CommandFailed(
@@ -328,7 +328,7 @@ async def _stored_table(access: Access, eval_id: str) -> EvalTable:
 
 
 async def _follow_eval(access: Access, eval_id: str) -> EvalTable:
-    """Returns the table of an eval once it has ended; says on standard error how far it is."""
+    """Follows an eval to its end, with progress on standard error, and returns its table."""
     client = await access.client()
     handle: WorkflowHandle[object, EvalResult] = client.get_workflow_handle(
         eval_id,
@@ -352,7 +352,7 @@ async def _follow_eval(access: Access, eval_id: str) -> EvalTable:
 
 
 async def _say_progress(client: Client, eval_id: str, ending: "asyncio.Task[EvalResult]") -> None:
-    """Writes a line whenever questions have ended, until the eval has."""
+    """Writes a line whenever questions have ended, until the eval has ended."""
     said, quiet = -1, timedelta()
     while not ending.done():
         try:
@@ -370,7 +370,7 @@ async def _say_progress(client: Client, eval_id: str, ending: "asyncio.Task[Eval
 
 
 def progress_line(progress: EvalProgress) -> str:
-    """Returns a line on the progress of an eval, and on what is likely to come."""
+    """Returns a line with an eval's progress, and its likely remaining time and cost."""
     counts = [f"{number} {WORDS[verdict]}" for verdict, number in progress.counts.items() if number]
     spent = f"{progress.usage.tokens:,} tokens, {money(progress.usage.usd)}"
     parts = [f"{progress.ended} of {progress.planned}", *counts, spent]
@@ -386,7 +386,7 @@ async def _eval_report(
     wanted: Wanted,
     output: Path | None,
 ) -> Report:
-    """Returns the table with what it falls short of, and writes the page."""
+    """Returns the table with the missed aims, and writes the page if asked to."""
     try:
         differs = [] if wanted.before is None else compare_tables(wanted.before, found)
         floor = [] if wanted.floor is None else compare_tables(wanted.floor, found)

@@ -1,4 +1,4 @@
-"""The tools and resources of the MCP server. Runs are read and changed in Temporal; this process keeps nothing."""
+"""The tools and resources of the MCP server, which keeps no state: runs are in Temporal."""
 
 import asyncio
 import contextlib
@@ -140,7 +140,7 @@ Form = PlanForm | CallForm | ReplyForm
 
 
 def add_to(server: MCPServer[Access], *, decides: bool = True) -> None:
-    """Adds all tools and resources to a server; those with which a client decides only if it may."""
+    """Adds all tools and resources to a server; tools that decide only if it `decides`."""
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     adds = ToolAnnotations(read_only_hint=False, destructive_hint=False)
     acts = ToolAnnotations(read_only_hint=False, destructive_hint=True)
@@ -218,7 +218,7 @@ async def _first_asked(run_id: str, seconds: float, ctx: Ctx) -> Item | None:
 
 
 async def _form(item: Annotated[Item | None, Resolve(_first_asked)], ask: bool, ctx: Ctx) -> Elicit[Form] | None:
-    """Returns the form for what is asked; none if it is not wanted, or can't be shown whole."""
+    """Returns a form for a wait; None if it is unwanted, or can't show everything."""
     able = ctx.client_capabilities and ctx.client_capabilities.elicitation
     if not ask or not item or not able or (able.form is None and able.url is not None):
         return None
@@ -378,7 +378,7 @@ async def _run(ctx: Ctx, run_id: str) -> Run:
 
 
 def _decider(ctx: Ctx, how: str = "") -> str:
-    """Returns who decides, as the client names itself: a claim, kept in the trace."""
+    """Returns the person who decides, as the client claims; it is kept in the trace."""
     client = ctx.session.client_params
     return safe_line(client.client_info.name if client else "a client", limits.LINE_BYTES) + f" (MCP{how})"
 
@@ -397,7 +397,7 @@ async def _whole_text(access: Access, item: Item) -> str:
 
 
 async def _asked_items(access: Access, items: Sequence[Item]) -> list[AskedItem]:
-    """Returns what is asked, the first ones whole, as long as there is room."""
+    """Returns waits, the first ones with their whole content, as long as there is room."""
     asked, room = [], _SHOWN_CHARS
     for item in items:
         shown = await _whole_text(access, item) if room > 0 else ""

@@ -1,4 +1,4 @@
-"""The application: which path is answered by what, and errors as sentences."""
+"""The application: the routes of all pages, and errors as sentences."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,7 +57,7 @@ _STATUS = {BAD_INPUT: 400, UNREACHABLE: 503}
 
 
 def page_app(access: Access, door: Door, root: Path | None = None) -> PageGuard:
-    """Returns the application with all pages, behind the door."""
+    """Returns the application with all pages, protected by the door."""
     site = PageSite(access, door, root)
     watches = Watches(site)
 
@@ -108,7 +108,7 @@ async def _login_page(request: Request) -> Response:
 
 
 async def _login(request: Request) -> Response:
-    """Lets a browser in whose reader knows the token."""
+    """Admits a browser whose reader knows the token."""
     site = site_of(request)
     form = await site.form(request)
     if not site.door.token or not is_same_text(text_of(form, "token"), site.door.token):
@@ -120,7 +120,7 @@ async def _login(request: Request) -> Response:
 
 
 def _place_after_login(form: FormData) -> str:
-    """Returns the page of ours that the reader wanted; the first one for anything else."""
+    """Returns the page that the reader wanted, if it is ours; else the first page."""
     wanted = text_of(form, "to")
     return quote(wanted) if wanted.startswith(PLACES) else "/"
 
@@ -131,7 +131,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """Returns the sentence that a command would print."""
+    """Returns the sentence that a command would print for an error."""
     site = site_of(request)
     if isinstance(error, NoAnswer):
         error = await explain_silence(await site.access.client(), error)

@@ -1,4 +1,4 @@
-"""The actions of a reader in a run: decisions and changes, as the commands do them."""
+"""The actions of a reader on a run: decisions and changes, as the commands make them."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ Work = Callable[[Run, FormData], Awaitable[Report]]
 
 @dataclass(frozen=True)
 class Field:
-    """A field of an action's form: its name, and what a person reads beside it."""
+    """A field of an action's form: its name and its label."""
 
     name: str
     words: str
@@ -39,7 +39,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Action:
-    """Something that a button does, with the words of its command."""
+    """The action of a button, with the words of its command."""
 
     name: str
     words: str
@@ -49,7 +49,7 @@ class Action:
     of_subtask: bool = False
 
     def command(self, run_id: str, path: str = "") -> str:
-        """Returns the command that does the same, with a word in capitals for what is filled in."""
+        """Returns the equivalent command, with fields to fill in as words in capitals."""
         given = [path] if path and self.name != "steer" else []
         options = [*self.options, *(["--to", path] if path and self.name == "steer" else [])]
         return shown_command(self.name, short_id_of(run_id), *given, *options)
@@ -136,7 +136,7 @@ def of_run(*, paused: bool) -> list[Action]:
 
 
 async def act(request: Request) -> Response:
-    """Does the action of a button, and answers with the command's words."""
+    """Performs the action of a button, and returns the command's message."""
     site = site_of(request)
     action = ACTIONS.get(request.path_params["action"])
     if action is None:
@@ -148,7 +148,7 @@ async def act(request: Request) -> Response:
 
 
 async def decide_shown(request: Request) -> Response:
-    """Decides about what was shown, and about nothing else."""
+    """Decides about the shown content only, and returns the run's reply."""
     site = site_of(request)
     form = await site.form(request)
     run = await site.run(request)
@@ -158,7 +158,10 @@ async def decide_shown(request: Request) -> Response:
 
 
 async def _decide_item(site: PageSite, run: Run, form: FormData) -> str:
-    """Returns the run's answer to a decision. Raises CommandFailed if something else waits now."""
+    """Returns the run's reply to a decision.
+
+    Raises CommandFailed if other content waits now.
+    """
     wait_id, seen = _required_text(form, "id"), _required_text(form, "sha256")
     word, text = _required_text(form, "word"), text_of(form, "text") or None
     if word == "reply" and text is None:

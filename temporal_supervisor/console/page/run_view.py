@@ -1,4 +1,4 @@
-"""A run: live while it works, then its answer with all that it rests on; one subtask; its files."""
+"""A run: live while it works, then its answer and evidence; one subtask; its files."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ def _watches(request: Request) -> Watches:
 
 
 async def run_page(request: Request) -> Response:
-    """Shows a run as it stands, or its end."""
+    """Shows an open run live, or the end of a run."""
     site, run = site_of(request), await site_of(request).run(request)
     described = None
     # The store may still have a run that the server has forgotten.
@@ -66,9 +66,9 @@ async def run_page(request: Request) -> Response:
 
 
 async def _ended_page(site: PageSite, run: Run, *, is_known: bool) -> Response:
-    """Returns the page of a run that has ended: its report, and what else can be done.
+    """Returns the page of an ended run: its report, and possible actions.
 
-    A further question builds on a run that the server knows: its request is read again.
+    A further question needs a run that the server knows, because its request is read again.
     """
     data = await report_data(site.access, run.id)
     place = place_of(run.id)
@@ -98,13 +98,13 @@ async def _ended_page(site: PageSite, run: Run, *, is_known: bool) -> Response:
 
 
 def _ask_on(site: PageSite, run: Run) -> str:
-    """Returns the box for a further question."""
+    """Returns the form for a further question."""
     command = shown_command("run", "--after", short_id_of(run.id), "QUESTION")
     return site.text("ask_on.html.j2", run_id=run.id, command=command)
 
 
 async def stream(request: Request) -> Response:
-    """Sends the news of a run, from the version on that the page has."""
+    """Sends the news of a run, from the page's version on."""
     run = await site_of(request).run(request)
     await run.require()
     watch = await _watches(request).watch_of(run)
@@ -114,7 +114,7 @@ async def stream(request: Request) -> Response:
 
 
 async def items_part(request: Request) -> Response:
-    """Returns rows of folded items: for our script, or as a page of their own."""
+    """Returns rows of folded items, for our script or as a page of their own."""
     site, run = site_of(request), await site_of(request).run(request)
     if not is_open(await run.require()):
         return site.redirect_to(request, place_of(run.id))
@@ -126,7 +126,7 @@ async def items_part(request: Request) -> Response:
 
 
 async def events_part(request: Request) -> Response:
-    """Returns the events before those that the page of a run has."""
+    """Returns the events before those on the page of a run."""
     site, run = site_of(request), await site_of(request).run(request)
     if not is_open(await run.require()):
         return site.redirect_to(request, place_of(run.id))
@@ -137,7 +137,7 @@ async def events_part(request: Request) -> Response:
 
 
 def _part(request: Request, template: str, title: str, run: Run, **values: object) -> Response:
-    """Returns a part of a run's page; a page of its own for a reader without our script."""
+    """Returns a part of a run's page, or for readers without our script a page of its own."""
     site = site_of(request)
     run_id, place = run.id, place_of(run.id)
     text = site.text(template, run_id=run_id, place=place, **values)
@@ -147,7 +147,7 @@ def _part(request: Request, template: str, title: str, run: Run, **values: objec
 
 
 async def report_file(request: Request) -> Response:
-    """Returns the report as a file to hand on."""
+    """Returns the report as a file to download."""
     site, run = site_of(request), await site_of(request).run(request)
     page = await asyncio.to_thread(report_page, await report_data(site.access, run.id))
     name = "".join(char if char.isalnum() or char in "-_" else "-" for char in short_id_of(run.id))
@@ -158,7 +158,7 @@ async def report_file(request: Request) -> Response:
 
 
 async def table_file(request: Request) -> Response:
-    """Returns a table of the answer as CSV, with all its rows."""
+    """Returns a table of the answer as CSV with all rows."""
     site, run = site_of(request), await site_of(request).run(request)
     data = await report_data(site.access, run.id)
     at = int(request.path_params["number"])
@@ -177,7 +177,7 @@ async def _table_content(site: PageSite, data: ReportData, at: int) -> bytes:
 
 
 async def subtask_page(request: Request) -> Response:
-    """Shows one subtask of an open run, with what can be done about it."""
+    """Shows one subtask of an open run, and the actions on it."""
     site, run = site_of(request), await site_of(request).run(request)
     path = request.query_params.get("path", "")
     row = await _row_of(run, path)
@@ -198,7 +198,7 @@ async def subtask_page(request: Request) -> Response:
 
 
 async def _row_of(run: Run, path: str) -> TreeRow | None:
-    """Returns the subtask at a path, also below nested runs; None if there is none."""
+    """Returns the subtask at a path, also in nested runs; None if there is none."""
     above, reports = "", await _reports(run)
     *teams, _ = path.split("/")
     for team in teams:

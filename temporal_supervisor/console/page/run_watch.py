@@ -1,4 +1,4 @@
-"""Watching runs for the page: one round of questions for all who look at a run."""
+"""Watching of runs for the page: all watchers of a run share one round of queries."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ _DRAFT = "a draft from"
 
 @dataclass
 class Watch:
-    """A watched run: its board, and how many look at it."""
+    """A watched run: its board, and the number of its watchers."""
 
     site: PageSite
     run: Run
@@ -48,11 +48,11 @@ class Watch:
 
     @property
     def is_left(self) -> bool:
-        """True if nobody has looked at it for a while."""
+        """True if nobody has watched for a while."""
         return not self.viewers and time.monotonic() - self.left_at > _LEFT_AFTER.total_seconds()
 
     async def poll_until_end(self) -> None:
-        """Asks about the run until it has ended, or nobody looks any more."""
+        """Polls the run until it has ended, or nobody watches any more."""
         while not self.board.ended and not self.is_left:
             began = time.monotonic()
             await self._poll_once()
@@ -60,7 +60,7 @@ class Watch:
             await asyncio.sleep(max(_PAUSE.total_seconds(), _ROUND.total_seconds() - took))
 
     async def _poll_once(self) -> None:
-        """Asks once, and tells all who look if there is something new."""
+        """Polls once, and notifies all watchers of news."""
         lines: list[Line] = []
         picture = self.poller.picture
         try:
@@ -80,7 +80,7 @@ class Watch:
                 self.changed.notify_all()
 
     def _update_board(self, lines: list[Line]) -> None:
-        """Puts news onto the board; the key of a part is made of all that it shows."""
+        """Puts news onto the board; a part's key consists of everything that it shows."""
         picture, board = self.poller.picture, self.board
         for line in lines:
             if line.subject:
@@ -105,7 +105,7 @@ class Watch:
         return {"actions": of_run(paused=paused), "run_id": self.run.id, "path": ""}
 
     async def _update_waits(self) -> None:
-        """Shows the waits of the run; a card that stands stays, with what was typed into it."""
+        """Shows the waits of the run; unchanged cards stay, with the text typed into them."""
         status = self.poller.picture.status
         if status is None or self.poller.picture.closed:
             self.board.update_part("waits", "", "cards.html.j2", cards=[], left=0, back="")
@@ -117,7 +117,7 @@ class Watch:
             self.board.update_text("waits", key, await cards_text(self.site, items, ""))
 
     async def _update_lineage(self) -> None:
-        """Shows the earlier runs that this one builds on, and the findings taken from them."""
+        """Shows the earlier runs of this one, and the findings taken from them."""
         status = self.poller.picture.status
         if status is None or not status.reuse_from:
             return
@@ -135,27 +135,27 @@ class Watch:
 
 
 def _words_of(cause: Standstill) -> tuple[str, str]:
-    """Returns the words of a cause, and its time, which the page shows by the reader's clock."""
+    """Returns the words of a cause, and its time, which the page shows in local time."""
     return replace(cause, since=None).line.replace("`", ""), cause.since or ""
 
 
 def _has_card(cause: Standstill) -> bool:
-    """True for a wait that a card shows, with the buttons that end it."""
+    """True for a wait with a card, whose buttons end it."""
     return cause.waits_for == "person" and cause.subjects != ("the run",)
 
 
 @dataclass
 class Watches:
-    """The watched runs of a site, by id."""
+    """The watched runs of a site by id."""
 
     site: PageSite
     _known: dict[str, Watch] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def watch_of(self, run: Run) -> Watch:
-        """Returns the watch of a run; it begins with the first reader.
+        """Returns the watch of a run, which begins with the first watcher.
 
-        A long first round is not awaited: what it brings is sent as news.
+        If the first round takes long, it is not awaited: its content is sent as news.
         """
         watch = self._known.get(run.id)
         if watch is None:
@@ -181,13 +181,13 @@ class Watches:
                 watch.changed.notify_all()
 
     def close(self) -> None:
-        """Ends all watches, with the server."""
+        """Ends all watches with the server."""
         for task in self._tasks:
             task.cancel()
 
 
 async def news_of(watch: Watch, since: int) -> AsyncIterator[str]:
-    """Yields the news of a run, as server-sent events, until it has ended."""
+    """Yields the news of a run as server-sent events until it has ended."""
     watch.viewers += 1
     board = watch.board
     try:
@@ -220,6 +220,6 @@ async def _wait_for_news(watch: Watch, since: int) -> bool:
 
 
 def since_of(watch: Watch, known: str) -> int:
-    """Returns the version that a page has of this board; 0 of one of another process."""
+    """Returns the page's version of this board; 0 if it is from another process."""
     epoch, _, version = known.partition(".")
     return int(version) if epoch == watch.board.epoch and version.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""The first page: what waits for people, and the runs with their state, spend and age."""
+"""The first page: the waits for people, and the runs with state, cost and age."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ STATES = get_args(RunState)
 
 
 async def runs_page(request: Request) -> Response:
-    """Shows the runs, those that wait for people first, as the reader narrows them."""
+    """Shows the runs that match the reader's filter, those that wait for people first."""
     site = site_of(request)
     asked = request.query_params
     state = asked.get("state", "")
@@ -57,7 +57,7 @@ async def runs_page(request: Request) -> Response:
 
 
 async def inbox_part(request: Request) -> Response:
-    """Returns the cards alone, for our script, and nothing if it knows them."""
+    """Returns the cards for our script; empty if it has them already."""
     site = site_of(request)
     found = await inbox(await site.access.client())
     key = _key_of(found.items)
@@ -70,7 +70,7 @@ async def inbox_part(request: Request) -> Response:
 
 
 def _key_of(items: Sequence[Item]) -> str:
-    """Returns a word for a list of waits, which changes with each of them."""
+    """Returns a key for a list of waits, which changes with each of them."""
     parts = [f"{item.run_id} {item.wait.id} {item.wait.sha256}" for item in items]
     return sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -85,7 +85,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown_cause(cause: Standstill) -> tuple[str, str]:
-    """Returns the words of a cause, and its time, which the page shows by the reader's clock."""
+    """Returns the words of a cause, and its time, which the page shows in local time."""
     timeless = replace(cause, since=None)
     words = timeless.cause if cause.waits_for == "person" else timeless.line.replace("`", "")
     return words, cause.since or ""

@@ -1,7 +1,7 @@
-"""`doctor --bundle`: one file for a bug report, without secrets and without contents.
+"""`doctor --bundle`: one file for a bug report, without secrets and contents.
 
-Nothing that a user wrote gets into it, as others read it: no goal, prompt, answer, file name,
-run id, host or path.
+It has nothing that a user wrote, as others read it: no goal, prompt, answer, file name, run id,
+host or path.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ _MODELS = ("supervisor_model", "worker_model", "model_without", "allowed_models"
 
 
 async def bundle(settings: Settings, rows: Iterable[CheckRow], client: Client | None) -> dict[str, Any]:
-    """Returns the content of the file; without a client nothing of runs."""
+    """Returns the content of the file; without a client it has nothing on runs."""
     return {
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": _versions(),
@@ -62,9 +62,10 @@ def _versions() -> dict[str, str]:
 
 
 def shareable_settings(settings: Settings) -> dict[str, Any]:
-    """Returns the settings that differ from their defaults: numbers, choices, names of models.
+    """Returns the settings that differ from their defaults.
 
-    Of addresses the kind and the host, of everything else only that it is set.
+    Numbers, choices and model names are given. Of URLs only scheme and host are given, and other
+    values only count as set.
     """
     return {name: _shareable(name, getattr(settings, name)) for name in sorted(settings.model_fields_set)}
 
@@ -82,7 +83,7 @@ def _shareable(name: str, value: object) -> object:
 
 
 def shareable_rows(rows: Iterable[CheckRow]) -> list[dict[str, str]]:
-    """Returns the rows of `doctor`; of runs and teams only their number by level."""
+    """Returns the rows of `doctor`; for runs and teams only their number by level."""
     rows = list(rows)
     own = [row for row in rows if not row.name.startswith(_OF_USERS)]
     of_users = Counter((_kind(row), row.level) for row in rows if row.name.startswith(_OF_USERS))
@@ -95,7 +96,7 @@ def _kind(row: CheckRow) -> str:
 
 
 def _without_names(row: CheckRow) -> str:
-    """Returns the text of a row; none where it may have a path or a name of a user."""
+    """Returns the text of a row; empty if it may contain a path or a user's name."""
     is_plain = row.name.startswith(("queue", "search attributes", "builds", "speed", "window"))
     return _HOST.sub("@host", row.text) if is_plain else ""
 
@@ -111,7 +112,7 @@ async def _shareable_runs(client: Client) -> list[dict[str, Any]]:
 
 
 async def _shareable_run(described: WorkflowExecutionDescription) -> dict[str, Any]:
-    """Returns the state of a run, by a hash of its id, and what the calls in flight failed with."""
+    """Returns the state of a run with hashed id, and the failures of its calls in flight."""
     pending = described.raw_description.pending_activities
     failures = [activity.last_failure.application_failure_info.type for activity in pending if activity.attempt > 1]
     phase, _, usd = await listed_facts(described)

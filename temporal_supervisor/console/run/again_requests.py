@@ -1,4 +1,4 @@
-"""Requests that build on earlier runs: a further question, the plan once more, one change."""
+"""Requests that build on earlier runs: further questions, repeated plans, single changes."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,10 @@ _SHOWN = 5
 
 
 async def built_on(client: Client, wanted: RunRequest, runs: Sequence[str]) -> RunRequest:
-    """Returns a request that builds on some runs; the first gives team and owner where it has none.
+    """Returns a request that builds on some runs.
 
-    Raises CommandFailed for a run that is not there, SupervisionError for too many of them.
+    The first of them gives team and owner if the request has none. Raises CommandFailed for a
+    missing run, and SupervisionError for too many runs.
     """
     ids = [await find_run(client, each) for each in runs]
     before = await _recorded_request(Run(client, ids[0]))
@@ -38,10 +39,10 @@ async def built_on(client: Client, wanted: RunRequest, runs: Sequence[str]) -> R
 
 
 async def once_more(run: Run, store: ArtifactStore, *, failed: bool = False) -> RunRequest:
-    """Returns the request of a run with its plan, which takes what is the same from it.
+    """Returns the request of a run with its plan, which takes unchanged findings from it.
 
-    With `failed` all that did not fail is taken, whatever it was made from. A run that answered
-    without a plan gets another one. Raises CommandFailed.
+    With `failed` it takes every finding of work that did not fail. A run that answered without a
+    plan gets a new plan. Raises CommandFailed.
     """
     before = await _recorded_request(run)
     earlier = await _load_run(run, store)
@@ -68,7 +69,7 @@ def _plan_to_repeat(earlier: "EarlierRun", *, failed: bool) -> Plan:
 def with_subtask_description(request: RunRequest, subtask_id: str, description: str) -> RunRequest:
     """Returns a request whose plan has another description of a subtask.
 
-    Raises CommandFailed without that.
+    Raises CommandFailed if there is no such subtask.
     """
     plan = _plan_of(request)
     ids = [subtask.id for subtask in plan.subtasks]
@@ -82,7 +83,7 @@ def with_subtask_description(request: RunRequest, subtask_id: str, description: 
 
 
 def with_plan(request: RunRequest, plan: Plan, run_id: str) -> RunRequest:
-    """Returns a request with a changed plan of that run in place of its own."""
+    """Returns a request with a changed plan of that run."""
     return _check_changed(request, {"plan": plan_again(plan, run_id), "strategy": "plan"})
 
 
@@ -121,15 +122,15 @@ async def _load_run(run: Run, store: ArtifactStore) -> "EarlierRun":
 
 
 def _check_changed(request: RunRequest, changes: Mapping[str, Any]) -> RunRequest:
-    """Returns a changed request, read anew.
+    """Returns a changed request after a new check.
 
-    Raises SupervisionError `InvalidRequest` with what is wrong.
+    Raises SupervisionError `InvalidRequest`.
     """
     return parse_request(request.model_copy(update=dict(changes)).model_dump())
 
 
 async def runs_built_on(client: Client, run_ids: Sequence[str]) -> dict[str, list[str]]:
-    """Returns the open runs that build on each of these, by these."""
+    """Returns the open runs that build on each of these runs, by its id."""
     wanted, found = set(run_ids), dict[str, list[str]]()
     query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
     async for each in client.list_workflows(query):
@@ -142,7 +143,7 @@ async def runs_built_on(client: Client, run_ids: Sequence[str]) -> dict[str, lis
 
 
 def built_on_words(run_id: str, by: Sequence[str]) -> str:
-    """Returns a sentence on the open runs that build on a run which is to be deleted."""
+    """Returns a sentence on the open runs that build on a run to be deleted."""
     more = f" and {len(by) - _SHOWN} more" if len(by) > _SHOWN else ""
     named = ", ".join(f"'{each}'" for each in by[:_SHOWN])
     words = f"run '{run_id}' is built on by open runs: {named}{more}"

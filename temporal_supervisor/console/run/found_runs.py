@@ -1,4 +1,4 @@
-"""Runs as the server lists them, found by what a person calls them, and what their histories hold."""
+"""Runs in the server's lists, found by any name that people use, and their histories."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,18 +31,24 @@ STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
 
 
 async def recorded_goal(run: Run) -> str:
-    """Returns the goal in the run's input; empty if it can't be read: any client may have sent it."""
+    """Returns the goal in the run's input; empty if it can't be read.
+
+    Any client may have sent it.
+    """
     return goal_in(await recorded_request(run))
 
 
 def goal_in(request: Mapping[str, Any]) -> str:
-    """Returns the goal of a recorded request; empty if it has none: any client may have sent it."""
+    """Returns the goal of a recorded request; empty without one.
+
+    Any client may have sent it.
+    """
     goal = request.get("goal")
     return goal if isinstance(goal, str) else ""
 
 
 async def recorded_request(run: Run) -> Mapping[str, Any]:
-    """Returns the request in the run's input, as its caller sent it; empty if it can't be read."""
+    """Returns the request as its caller sent it; empty if it can't be read."""
     async for event in run.handle.fetch_history_events(page_size=1):
         sent = event.workflow_execution_started_event_attributes.input.payloads
         return await first_object(run.client, sent)
@@ -50,7 +56,7 @@ async def recorded_request(run: Run) -> Mapping[str, Any]:
 
 
 async def recorded_store(run: Run) -> str | None:
-    """Returns the id of the store that the run's first activities name; None if there were none yet."""
+    """Returns the id of the store in the run's first activities; None before these."""
     async for event in run.handle.fetch_history_events(page_size=_STORE_EVENTS):
         payloads = event.activity_task_scheduled_event_attributes.input.payloads
         named = (await first_object(run.client, payloads)).get("run")
@@ -62,12 +68,12 @@ async def recorded_store(run: Run) -> str | None:
 
 
 async def last_beat(run: Run, activity: PendingActivityInfo) -> Mapping[str, Any]:
-    """Returns the details of an activity's last heartbeat; nothing if none can be read."""
+    """Returns the details of an activity's last heartbeat; empty if unreadable."""
     return await first_object(run.client, activity.heartbeat_details.payloads)
 
 
 async def first_object(client: Client, payloads: Sequence[Payload]) -> Mapping[str, Any]:
-    """Returns the JSON object that payloads begin with; an empty one if there is none or it can't be read."""
+    """Returns the JSON object in the first payload; empty if there is none."""
     try:
         values = await client.data_converter.decode(payloads)
     except Exception:  # converters raise whatever they like
@@ -76,12 +82,12 @@ async def first_object(client: Client, payloads: Sequence[Payload]) -> Mapping[s
 
 
 def query_text(text: str) -> str:
-    """Returns text as a query for workflows has it."""
+    """Returns a text quoted for a query of workflows."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 async def listed_facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
-    """Returns (phase, team, cost so far) as the server keeps them, in search attributes or the memo; "" if unknown."""
+    """Returns phase, team and cost so far from search attributes or memo; "" if unknown."""
     attributes = execution.typed_search_attributes
     phase, team = attributes.get(_PHASE), attributes.get(_TEAM)
     if not phase or not team:
@@ -102,20 +108,21 @@ _SHOWN = 5
 
 
 def short_id(run_id: str) -> str:
-    """Returns the part of an id that `find_run` needs: its last word if it was made of a goal."""
+    """Returns the part of an id that `find_run` needs: the last word of a generated id."""
     is_made = run_id.startswith(_GENERATED) and "/" not in run_id  # that is in nested runs' ids
     return run_id.rpartition("-")[2] if is_made else run_id
 
 
 def no_runs(namespace: str) -> str:
-    """Returns the message for a place without runs."""
+    """Returns the message for a namespace without runs."""
     return f"there is no run in namespace '{namespace}': start one with {hint('run', EXAMPLE_GOAL)}"
 
 
 async def find_run(client: Client, given: str | None) -> str:
-    """Returns the id of the run that `given` means, the newest one's without it. Raises CommandFailed.
+    """Returns the id of the run that `given` means, by default the newest one.
 
-    An id that nothing matches is returned as it is: the artifact store may still have it.
+    An id without a match is returned unchanged, because the artifact store may still have it.
+    Raises CommandFailed.
     """
     if given is None:
         if newest := await list_roots(client, 1):
@@ -137,9 +144,9 @@ async def find_run(client: Client, given: str | None) -> str:
 async def list_roots(
     client: Client, limit: int | None = None, state: str | None = None, begins: str = ""
 ) -> list[WorkflowExecution]:
-    """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end.
+    """Returns at most `limit` runs without nested ones, newest first.
 
-    With `begins` only those whose ids begin so.
+    The server sorts by end. With `begins` only runs whose ids begin so are listed.
     """
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
     query += f" AND WorkflowId STARTS_WITH {query_text(begins)}" if begins else ""
@@ -156,7 +163,10 @@ async def list_tree(
     run_id: str,
     state: str | None = None,
 ) -> list[WorkflowExecution]:
-    """Returns the executions of a run, of its worker agents and of nested runs; none of a workflow that started it."""
+    """Returns the executions of a run, its worker agents and its nested runs.
+
+    A workflow of the user's that started the run is not among them.
+    """
     children = query_text(f"{run_id}/")
     query = f"(WorkflowId = {query_text(run_id)} OR WorkflowId STARTS_WITH {children})"
     if state:

@@ -1,4 +1,7 @@
-"""What a run stands still for, since when, and what helps: mostly as the server knows it, which needs no Worker."""
+"""The causes of a run's standstill, since when, and the remedies.
+
+Most are known to the server, so no Worker is needed.
+"""
 
 import asyncio
 from collections.abc import Iterable
@@ -50,7 +53,7 @@ _BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
 
 @dataclass(frozen=True)
 class Standstill:
-    """One thing that keeps parts of a run waiting: `subjects` are its subtasks, or the supervisor's own step."""
+    """A cause that keeps parts of a run waiting: `subjects` are subtasks or a step."""
 
     waits_for: WaitsFor
     subjects: tuple[str, ...]
@@ -60,7 +63,7 @@ class Standstill:
 
     @property
     def cause(self) -> str:
-        """Who waits for whom, and since when."""
+        """The subjects, the awaited thing, and the time since."""
         first = ", ".join(self.subjects[:_SUBJECTS])
         more = len(self.subjects) - _SUBJECTS
         who = f"{first} and {more} more" if more > 0 else first
@@ -70,7 +73,7 @@ class Standstill:
 
     @property
     def line(self) -> str:
-        """The cause, and what helps."""
+        """The cause and its remedy on one line."""
         return f"{self.cause}: {self.helps}"
 
 
@@ -80,9 +83,9 @@ async def observed_standstills(
     *,
     answered: bool = True,
 ) -> list[Standstill]:
-    """Returns what an open run stands still for, as far as the server knows. Raises RPCError.
+    """Returns the causes of an open run's standstill that the server knows.
 
-    Not `answered`: a Worker was asked about it in vain.
+    `answered` is False if no Worker answered a query. Raises RPCError.
     """
     if not is_open(described):
         return []
@@ -104,7 +107,10 @@ async def observed_standstills(
 async def causes_of(
     run: Run, described: WorkflowExecutionDescription, status: Status | None = None
 ) -> list[Standstill]:
-    """Returns what an open run stands still for; without its `status` that is asked of a run that says it waits."""
+    """Returns the causes of an open run's standstill.
+
+    Without its `status`, a run that waits is queried.
+    """
     causes = await observed_standstills(run, described)
     waits = described.typed_search_attributes.get(WAITING)
     if status is None and waits:
@@ -116,7 +122,7 @@ async def causes_of(
 
 
 def waits_of_status(status: Status, run_id: str) -> list[Standstill]:
-    """Returns the waits that the run itself shows: for persons, and for providers and roles that failed for long."""
+    """Returns the waits in a status: for people, and long ones for providers and roles."""
     causes = []
     for wait in status.waiting:
         if wait.for_person:
@@ -142,7 +148,7 @@ def waits_of_status(status: Status, run_id: str) -> list[Standstill]:
 
 
 def ways_to_decide(run_id: str, wait: Wait) -> dict[str, str]:
-    """Returns the commands that end a wait for a person, by the choice."""
+    """Returns the commands that end a wait for a person, by choice."""
     named = (short_id(run_id), wait.id)
     approve, deny = hint("approve", *named), hint("deny", *named, "--why", "TEXT")
     match wait.kind:
@@ -163,13 +169,16 @@ def ways_to_decide(run_id: str, wait: Wait) -> dict[str, str]:
 
 
 def _first_way(run_id: str, wait: Wait) -> str:
-    """Returns the command that ends a wait, behind the one that shows what is asked where that is to be approved."""
+    """Returns the command that ends a wait.
+
+    For an approval, the command that shows the content comes first.
+    """
     first, *others = ways_to_decide(run_id, wait).values()
     return f"{hint('show', short_id(run_id), wait.id)}, then {first}" if others else first
 
 
 async def explain_silence(client: Client, error: NoAnswer) -> CommandFailed:
-    """Returns why a run does not answer, as far as the server knows."""
+    """Returns the reason why a run does not answer, as far as the server knows."""
     run = Run(client, error.run_id)
     causes = await observed_standstills(run, await run.describe(), answered=False)
     return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else error}")
@@ -199,9 +208,9 @@ async def _no_worker(run: Run, described: WorkflowExecutionDescription) -> Stand
 
 
 def missing_worker(seen: Polled, build: str, asked: datetime, since: str | None) -> Standstill:
-    """Returns the wait for a Worker, of that build if any, by the Workers that are seen.
+    """Returns the wait for a Worker, optionally of a build.
 
-    Nobody needs to start one where another one has polled since the run `asked` for it.
+    If a Worker has polled since the run `asked` for one, none needs to be started.
     """
     if not build and (why := seen.none_current):
         return Standstill("worker", ("the run",), f"a current build ({why})", seen.set_current, since)
@@ -216,7 +225,7 @@ def missing_worker(seen: Polled, build: str, asked: datetime, since: str | None)
 
 
 async def _open_workflows(run: Run, described: WorkflowExecutionDescription) -> list[WorkflowExecutionDescription]:
-    """Returns the run, and as many of its open worker agents and nested supervisors as one looks at."""
+    """Returns the run with a limited number of its open worker agents and nested runs."""
     seen = [described]
     for each in seen:  # nested supervisors join while it goes
         children = [child.workflow_id for child in each.raw_description.pending_children]
@@ -260,7 +269,7 @@ async def _of_activity(run: Run, workflow_id: str, activity: PendingActivityInfo
 
 
 def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
-    """Returns each cause once, with all that it keeps waiting: ten subtasks behind one provider are one line."""
+    """Returns each cause once, with all of its subjects, on one line."""
     groups: dict[tuple[str, str], Standstill] = {}
     for item in causes:
         key = (item.waits_for, item.helps)

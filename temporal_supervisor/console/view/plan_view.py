@@ -1,4 +1,4 @@
-"""A plan as a person decides about it: its subtasks, the effect of failures, the likely cost."""
+"""A plan for a person's decision: its subtasks, the effect of failures, the likely cost."""
 
 import contextlib
 from collections import Counter
@@ -40,10 +40,10 @@ _NAMED = 8  # subtasks on one line
 
 @dataclass(frozen=True)
 class PlanPage:
-    """A plan, and the facts about its run.
+    """A plan, and facts about its run.
 
-    `asked` is set while it waits for approval, with the `request` of its run. There is no `status`
-    of a run that ended and that no Worker answers for.
+    `asked` is set while it waits for approval, and has its run's `request`. `status` is None if the
+    run has ended and no Worker answers.
     """
 
     run_id: str
@@ -53,7 +53,7 @@ class PlanPage:
     request: RunRequest | None = None
 
     def rows(self) -> Iterator[RenderableType]:
-        """Yields the page; of a plan that waits for approval also its outlook."""
+        """Yields the page; a plan that waits for approval has an outlook."""
         plan = self.plan.folded()
         if plan.direct_answer:
             yield "no subtasks: the planner answered the goal itself"
@@ -83,7 +83,7 @@ class PlanPage:
             yield from self.outlook()
 
     def outlook(self) -> Iterator[str]:
-        """Yields the consequences of a plan that waits, and the cost that is likely."""
+        """Yields the consequences of failures, and the likely cost."""
         if self.asked is None or self.status is None:
             return
         estimate = self.asked.estimate
@@ -167,7 +167,7 @@ def _short(number: float) -> str:
 async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
     """Returns the plan of a run. Raises NoAnswer and ArtifactError.
 
-    A run shortens the descriptions of a large plan: of one that waits the store has them whole.
+    A run shortens the descriptions of a large plan; while it waits, the store has them whole.
     """
     plan, status = await run.plan(), await run.status()
     page = PlanPage(run.id, plan, status)
@@ -187,7 +187,7 @@ async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
 
 
 def failure_outcomes(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
-    """Returns the outcomes of required subtasks that fail for good, by the subtasks of each."""
+    """Returns the outcomes of failures of required subtasks, by groups of subtasks."""
     before = {subtask.id: {*subtask.depends_on} for subtask in plan.named}
     dependents: dict[str, list[str]] = {}
     for subtask_id, dependencies in before.items():
@@ -208,7 +208,7 @@ def failure_outcomes(plan: Plan, success: str | float) -> dict[tuple[str, ...], 
 def _lost_after(
     subtask_id: str, before: Mapping[str, Collection[str]], dependents: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Returns the subtasks that can't begin if one fails: all that they depend on is lost."""
+    """Returns the subtasks that can't begin if one fails: all of their dependencies are lost."""
     lost = [subtask_id]
     lost_dependencies = Counter[str]()
     for each in lost:  # the list grows while it is read
