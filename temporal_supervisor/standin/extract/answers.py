@@ -22,9 +22,9 @@ _PART_CHARS = 120
 
 
 def worker_finding(prompt: Parts, composing: set[str]) -> Json:
-    """Returns the fields of a finding: what the tools returned about the subtask; all of it if a tool composed it.
+    """Returns the fields of a finding: the tools' answers, or all of a composed text.
 
-    A subtask of which nothing is answered is impossible: its finding says that it needs a model.
+    Without any answer the subtask is impossible: its finding states that it needs a model.
     """
     tried = [call for call in prompt.request.calls if call.name != marks.FINISH_TOOL]
     good = [call for call in tried if not call.is_error and not call.output.startswith(_EMPTY)]
@@ -48,7 +48,7 @@ def worker_finding(prompt: Parts, composing: set[str]) -> Json:
 
 
 def _impossible_finding(prompt: Parts, failed: list[str]) -> Json:
-    """Returns the fields of a finding that found nothing."""
+    """Returns the fields of a finding without answers."""
     return {
         "outcome": "impossible",
         "summary": refusal_line(prompt.question),
@@ -59,7 +59,7 @@ def _impossible_finding(prompt: Parts, failed: list[str]) -> Json:
 
 
 def synthesis(prompt: Parts) -> Json:
-    """Returns the fields of an answer: Markdown out of the findings, each claim with the mark of its subtask."""
+    """Returns the fields of an answer: the findings as Markdown, with citation marks."""
     texts = [without_footer(finding.text) for finding in prompt.findings]
     documents = [text for text in texts if text.startswith("# ")]
     parts = [without_footer(prompt.draft), findings_text(prompt.findings, cited=True)]
@@ -83,7 +83,10 @@ def without_footer(text: str) -> str:
 
 
 def findings_text(findings: list[FindingText], cited: bool = False) -> str:
-    """Returns findings as one Markdown text, most figures first; `cited`: its subtask's id after each line."""
+    """Returns findings as one Markdown text, those with most figures first.
+
+    If `cited`, each line ends with its subtask's id.
+    """
     made = []
     for finding in sorted(findings, key=lambda finding: -figures_in(finding.text)):
         mark = f" [{finding.subtask_id}]" if cited and finding.role != marks.DIGEST else ""
@@ -94,7 +97,7 @@ def findings_text(findings: list[FindingText], cited: bool = False) -> str:
 
 
 def _body(text: str, room: int, mark: str) -> str:
-    """Returns a finding's sentences and its tables, as Markdown, in about `room` characters."""
+    """Returns a finding's sentences and tables in about `room` characters of Markdown."""
     lines = [f"- {line}{mark}" for line in dict.fromkeys(sentences(text))]
     parts: list[str] = []
     for part in [*lines, *(f"\n{grid.markdown()}" for grid in parse_grids(text))]:

@@ -1,4 +1,4 @@
-"""Plans: which role gets which part of a goal, by the roles and the data that a prompt shows."""
+"""Plans: the role for each part of a goal, by the roles and data in a prompt."""
 
 import re
 
@@ -19,7 +19,7 @@ _OWN_WORDS = 2  # a part with fewer is described with the words of the part befo
 def plan(prompt: Parts, filler: Filler) -> Json:
     """Returns the subtasks of a goal.
 
-    Of a step it is the next one, of a revision others in place of those that failed.
+    In the strategy `step` that is the next one, in a revision the replacements of failed ones.
     """
     is_step = "finished" in filler.properties()
     roles = _roles(prompt, filler)
@@ -65,9 +65,9 @@ def _next_subtasks(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[J
 
 
 def _shares(prompt: Parts, roles: list[RoleLine]) -> list[tuple[RoleLine, str]]:
-    """Returns each role that has something to do, with its part of the question.
+    """Returns each role with work to do, and its part of the question.
 
-    Without a list of data nothing says who knows what: then each role gets all of it.
+    Without a list of data each role gets the whole question.
     """
     catalogue = block(prompt.text, marks.DATA)
     if not catalogue:
@@ -88,7 +88,7 @@ def _shares(prompt: Parts, roles: list[RoleLine]) -> list[tuple[RoleLine, str]]:
 
 
 def _role_for(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
-    """Returns the role that has the data for a part: tables, a calculator, or texts."""
+    """Returns the role with the data for a part: tables, a calculator, or texts."""
     if query_of(part, catalogue) is not None:
         fitting = [role for role in roles if role.queries]
     elif expressions_in(part.text):
@@ -99,9 +99,9 @@ def _role_for(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
 
 
 def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[Json]:
-    """Returns a subtask of another role for each one that failed.
+    """Returns a subtask of another role for each failed one.
 
-    As long as there is a role that has not tried.
+    There are none once every role has tried.
     """
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     if "replaces" not in item:
@@ -120,7 +120,7 @@ def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[
 
 
 def _question_of(described: str, prompt: Parts) -> str:
-    """Returns the question of a subtask as the plan so far shows it, else the goal's."""
+    """Returns the question of a subtask in the plan so far, else the goal's."""
     _, found, question = described.partition("Question: ")
     if not found:
         return _whole_question(prompt.question)
@@ -129,7 +129,7 @@ def _question_of(described: str, prompt: Parts) -> str:
 
 
 def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
-    """Returns the roles that the plan's schema offers, one that composes last."""
+    """Returns the roles in the plan's schema; a role that composes comes last."""
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     roles = _offered(prompt, item.get("role", {}))
     finding = [role for role in roles if not role.composes]
@@ -138,7 +138,7 @@ def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
 
 
 def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
-    """Returns the roles that a schema offers: all without choices, and those without a line."""
+    """Returns the roles that a schema offers, or all roles if it has no choices."""
     options = [name for name in schema.get("enum") or [] if name != "auto"]
     known = [role for role in prompt.roles if not options or role.name in options]
     if known:
@@ -147,7 +147,7 @@ def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
 
 
 def _subtask(prompt: Parts, id_: str, role: RoleLine, after: list[str], asked: str) -> Json:
-    """Returns a subtask: what its role is for, by which people know it, and the question."""
+    """Returns a subtask: its role's purpose, for people, and the question."""
     purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
     return {
         "id": id_,
@@ -161,7 +161,7 @@ def _subtask(prompt: Parts, id_: str, role: RoleLine, after: list[str], asked: s
 
 
 def _described(part: Part) -> str:
-    """Returns a part with the words that it needs from the one before it."""
+    """Returns a part with the words that it needs from the part before it."""
     borrowed = _words(part.context)
     if len(_words(part.text)) >= _OWN_WORDS or not borrowed:
         return part.text
@@ -174,6 +174,6 @@ def _words(text: str) -> list[str]:
 
 
 def _whole_question(goal: str) -> str:
-    """Returns the questions of a goal, without what it asks the author of the answer to do."""
+    """Returns the questions in a goal, without instructions to the answer's author."""
     asked = [sentence for sentence in sentences(goal) if sentence.endswith("?")]
     return " ".join(asked).rstrip("? ") or goal

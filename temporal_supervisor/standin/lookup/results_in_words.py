@@ -11,7 +11,7 @@ _HOW = {"sum": "Total", "avg": "Average"}
 
 
 def result_in_words(answer: TableAnswer, output: str, calculated: dict[str, str]) -> list[str]:
-    """Returns the output of a query in words, as parts of a Markdown text.
+    """Returns a query's output in words, as parts of a Markdown text.
 
     There are none if the table has no such row.
     """

@@ -1,8 +1,8 @@
 """Questions that a table answers exactly: the query for each, and its result in words.
 
-A question is taken if every word of it is explained: by a column, a value or a time of the table, or by a word for what
-is asked (how many, total, average, most, least, list, by, change). Of any other question the answer is None: it takes
-a model.
+A question is answered if every word of it is explained: by a column, a value or a time in the
+table, or by a word for the kind of question (how many, total, average, most, least, list, by,
+change). Other questions need a model.
 """
 
 from collections.abc import Callable
@@ -146,7 +146,7 @@ def _counted_of(reading: TableReading, column: Column) -> TableAnswer | None:
 
 
 def _values_for_yes(column: Column) -> list[str]:
-    """Returns the values that mean yes of a column that has no others but those for no; none of any other column."""
+    """Returns the values that mean yes; empty unless all values mean yes or no."""
     tells = column.whole and all(value.lower() in _YES | _NO for value in column.values)
     return [value for value in column.values if value.lower() in _YES] if tells else []
 
@@ -198,7 +198,10 @@ def _ranked_times(reading: TableReading, order: str, *, is_average: bool) -> Tab
 
 
 def _takes_price_extreme(reading: TableReading) -> str | None:
-    """Takes a word such as cheapest, if one column alone is a price. Returns the order of rows that begins there."""
+    """Explains a word such as cheapest, if exactly one column is a price.
+
+    Returns the order of rows; None without one.
+    """
     prices = [column for column in reading.table.of_kind("number") if set(column.words) & _PRICES]
     if len(prices) != 1 or reading.figures:
         return None
@@ -211,7 +214,10 @@ def _takes_price_extreme(reading: TableReading) -> str | None:
 
 
 def _takes_frequency(reading: TableReading) -> str | None:
-    """Takes `most often`, with a verb like the table's name. Returns the order of the numbers of rows."""
+    """Explains `most often`, with a verb like the table's name.
+
+    Returns the order of the counts; None without one.
+    """
     for often, order in ((_OFTEN, "DESC"), (_SELDOM, "ASC")):
         if reading.words.explain_any(*often) is not None:
             reading.count_rows()
@@ -220,7 +226,7 @@ def _takes_frequency(reading: TableReading) -> str | None:
 
 
 def _takes_extreme(words: QuestionWords) -> str | None:
-    """Takes a word for most or least. Returns the order of rows that begins there; None without one."""
+    """Explains a word for most or least. Returns the order of rows; None without one."""
     for extremes, order in ((_MOST, "DESC"), (_LEAST, "ASC")):
         if words.explain_any(*extremes) is not None:
             return order
@@ -298,7 +304,7 @@ def _listed(reading: TableReading) -> TableAnswer | None:
 
 
 def _take_conditions_on_rows(reading: TableReading) -> None:
-    """Takes columns that tell which rows are meant: of yes and no, or of times with a period."""
+    """Explains columns that select rows: of yes and no, or of times with a period."""
     for column in reading.other_columns:
         yes = _values_for_yes(column)
         if not yes and not (column is reading.table.time and reading.periods):
@@ -309,7 +315,10 @@ def _take_conditions_on_rows(reading: TableReading) -> None:
 
 
 def _asks_for_people(reading: TableReading) -> bool:
-    """Takes the column of people's names for a question that begins with who; true if there is one."""
+    """Adds the column of people's names to a question that begins with who.
+
+    Returns False if there is none.
+    """
     label = reading.table.label
     if reading.words.texts[:1] not in (["Who"], ["who"]) or label is None or reading.asked:
         return False
@@ -345,7 +354,7 @@ def _looked_up(reading: TableReading) -> TableAnswer | None:
 
 
 def _place_asked(reading: TableReading) -> list[Column]:
-    """Takes `where`, if one column alone holds places. Returns that column."""
+    """Explains `where`, if exactly one column has places, and returns that column."""
     places = [column for column in reading.table.of_kind("text") if set(column.words) & _PLACES]
     if len(places) != 1 or not reading.named or reading.words.explain_any("where") is None:
         return []
@@ -373,7 +382,7 @@ _FORMS: tuple[_Form, ...] = (
 
 
 def _aggregated(reading: TableReading, how: str, column: Column | None = None) -> TableAnswer | None:
-    """Returns a count, sum or average, beside how many rows it is of and how many of them have a value."""
+    """Returns a count, sum or average, with the numbers of rows and of rows with a value."""
     number = column or next(iter(reading.figures), None)
     groups = [each.sql for each in reading.by]
     shown = list(groups)
@@ -415,7 +424,7 @@ def _whole_clauses(reading: TableReading) -> list[str]:
 def _complete_answer(
     reading: TableReading, sql: str, kind: str, what: str, *, with_periods: bool = True
 ) -> TableAnswer | None:
-    """Returns the answer if every word of the question is explained by now."""
+    """Returns the answer if every word of the question is explained; else None."""
     if reading.words.unexplained():
         return None
     times = dict.fromkeys(period.said for period in reading.periods) if with_periods else {}

@@ -1,4 +1,4 @@
-"""A question read against one table: which values, times, groups and columns of it the question names."""
+"""The reading of a question against one table: its values, times, groups and columns."""
 
 from dataclasses import dataclass, field
 
@@ -43,12 +43,12 @@ class TableReading:
 
     @property
     def figures(self) -> list[Column]:
-        """Returns the columns of figures that are asked for."""
+        """The requested columns of figures."""
         return [column for column in self.asked if column.kind == "number" and not column.is_key]
 
     @property
     def other_columns(self) -> list[Column]:
-        """Returns the other columns that are asked for."""
+        """The other requested columns."""
         return [column for column in self.asked if column.kind != "number" or column.is_key]
 
     def restrict(self, column: Column, values: list[str]) -> None:
@@ -58,7 +58,7 @@ class TableReading:
         self.named.append(column)
 
     def count_rows(self) -> None:
-        """Means the rows, whatever verb says so: `ordered` and the key of orders are words for them."""
+        """Makes rows the subject: a verb such as `ordered` and the key of orders mean them."""
         self.means_rows = True
         self.asked = [column for column in self.asked if not column.is_key]
         for noun in self.table.words:
@@ -67,7 +67,7 @@ class TableReading:
 
 
 def read_question(table: DataTable, question: str) -> TableReading:
-    """Returns a question read against a table, before it is known what is asked."""
+    """Returns the reading of a question, before its kind is determined."""
     reading = TableReading(table, QuestionWords(question))
     _take_values(reading)
     _take_conditions(reading)
@@ -80,7 +80,7 @@ def read_question(table: DataTable, question: str) -> TableReading:
 
 
 def _take_values(reading: TableReading) -> None:
-    """Takes the values of text columns that the question names, the longest names first."""
+    """Explains the values of text columns in the question, the longest names first."""
     listed = [(column, value) for column in reading.table.of_kind("text") for value in column.values]
     found: dict[str, list[str]] = {}
     for column, value in sorted(listed, key=lambda one: -len(one[1])):
@@ -100,7 +100,7 @@ def _take_values(reading: TableReading) -> None:
 
 
 def _take_conditions(reading: TableReading) -> None:
-    """Takes `salary above 5000`, `order 1017` and `without a price`."""
+    """Explains `salary above 5000`, `order 1017` and `without a price`."""
     for column in reading.table.columns:
         for at, size in _named_places(reading, column):
             if reading.words.open[at]:
@@ -154,7 +154,7 @@ def _take_periods(reading: TableReading) -> None:
 
 
 def _take_groups(reading: TableReading) -> None:
-    """Takes `by region`, `per month` and `for each product`."""
+    """Explains `by region`, `per month` and `for each product`."""
     time = reading.table.time
     for grain in _GRAINS:
         if time is None or (time.is_years and grain != "year"):
@@ -184,7 +184,7 @@ def _take_with_by(words: QuestionWords, at: int, size: int) -> None:
 
 
 def _take_columns(reading: TableReading) -> None:
-    """Takes the columns that the question names, those with the longest names first."""
+    """Explains the columns in the question, those with the longest names first."""
     columns = sorted(reading.table.columns, key=lambda column: -len(column.words))
     for column in columns:
         for at, size in _named_places(reading, column):
@@ -203,7 +203,7 @@ def _take_columns(reading: TableReading) -> None:
 
 
 def _named_places(reading: TableReading, column: Column) -> list[tuple[int, int]]:
-    """Returns the places at which a column is named, each with the number of its words.
+    """Returns the places at which a column is named, each with its number of words.
 
     A column is named by its whole name, by its main words, or by one of them.
     """
@@ -222,7 +222,7 @@ def _named_places(reading: TableReading, column: Column) -> list[tuple[int, int]
 
 
 def _take_nouns(reading: TableReading) -> None:
-    """Takes words for the rows: `orders` of a table of orders, or `rows`."""
+    """Explains words for the rows: `orders` for a table of orders, or `rows`."""
     words = reading.words
     for noun in (*_ROW_WORDS, *reading.table.words):
         for at in words.places([noun]):
@@ -233,7 +233,7 @@ def _take_nouns(reading: TableReading) -> None:
 
 
 def _take_names(reading: TableReading) -> None:
-    """Takes names that may be among the values that the list of tables leaves out."""
+    """Explains names that may be values which the list of tables leaves out."""
     partly = [column for column in reading.table.of_kind("text") if not column.whole]
     spans = reading.words.unexplained_names()
     if not partly or not spans:
