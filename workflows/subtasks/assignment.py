@@ -182,13 +182,13 @@ class Assignment:
         self.count_outcome(True)
         if self._is_worse(result.finding):
             state.board.keep_finding(subtask_id)
-            state.open_points.add(
+            state.open_points.note(
                 subtask_id, f"what came back had less that is supported: {self.feedback}"
             )
             state.trace.note("finding_kept", subtask_id, which="earlier")
             return
         state.board.complete(subtask_id, result.finding)
-        state.open_points.remove(subtask_id)
+        state.open_points.resolve(subtask_id)
         state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
 
     def _is_worse(self, finding: Finding) -> bool:
@@ -207,7 +207,7 @@ class Assignment:
         state, subtask_id = self.context.state, self.subtask_id
         if self.previous is not None:
             state.board.keep_finding(subtask_id)
-            state.open_points.add(
+            state.open_points.note(
                 subtask_id,
                 f"it could not be fixed ({problem.type}): {self.feedback or problem.message}",
             )

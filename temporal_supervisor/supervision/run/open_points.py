@@ -16,14 +16,14 @@ class OpenPoints:
         self._of_subtasks: dict[str, Gap] = {}
         self._of_plan: list[Gap] = []
 
-    def add(self, subtask_id: str, reason: str) -> None:
+    def note(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a completed subtask, or in a part of the answer."""
         is_known = subtask_id in self._board
         description = self._board.subtask(subtask_id).description if is_known else ""
         gap = Gap(subtask_id=subtask_id, description=description, reason=reason)
         self._of_subtasks[subtask_id] = gap
 
-    def remove(self, subtask_id: str) -> None:
+    def resolve(self, subtask_id: str) -> None:
         """Removes the gap in a subtask that has a better finding now."""
         self._of_subtasks.pop(subtask_id, None)
 

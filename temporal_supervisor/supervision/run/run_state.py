@@ -411,7 +411,7 @@ class RunState:
         """Replaces an answer that could not be written by the findings, if there is none yet."""
         if not self.answer.text:
             self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
-            self.open_points.add(ANSWER, f"no answer could be written: {why}")
+            self.open_points.note(ANSWER, f"no answer could be written: {why}")
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction, unless there is one between the same subtasks."""
