@@ -197,7 +197,7 @@ async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
     lab.play(script(plan({"id": "t1"}, {"id": "t2"}, {"id": "t3"})))
     await lab.run()
     pictures = list[Picture]()
-    monkeypatch.setattr(Screen, "show", lambda _, picture: pictures.append(picture))
+    monkeypatch.setattr(Screen, "update", lambda _, picture: pictures.append(picture))
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
     await follow(Run(lab.client, lab.run_id), Screen(console()), None)
     assert [report.state for report in pictures[-1].reports.values()] == ["completed"] * 3
