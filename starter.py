@@ -102,7 +102,8 @@ async def _teams(
     if team and ask and ask.strip():
         from worker_main import model_endpoint  # loads what a Worker needs: for this option only
 
-        return await teams.taker_report(access.settings, team, ask, model_endpoint(access.settings))
+        endpoint = model_endpoint(access.settings)
+        return await teams.chosen_role_report(access.settings, team, ask, endpoint)
     return await teams.teams_command(access.settings, team, name, data, check=check, ask=ask)
 
 

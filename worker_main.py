@@ -1,4 +1,4 @@
-"""The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing."""
+"""The Worker process, which only composes: settings -> client -> activities -> Workers."""
 
 import argparse
 import asyncio
@@ -75,10 +75,11 @@ async def serving(
     strict_sandbox: bool = True,
     report: Callable[[str], None] | None = None,
 ) -> AsyncIterator[list[str]]:
-    """The Workers of one process for the time of an `async with` block; yields the usable search attributes.
+    """Runs the Workers of one process during a `with` block; yields usable search attributes.
 
-    Missing ones are added first, unless `attributes` says which ones to use. `strict_sandbox` is for tests. With a
-    `report` the endpoint of models is asked what it takes, which that is told.
+    Missing attributes are added first, unless `attributes` lists the ones to use. `strict_sandbox`
+    is for tests. With a `report`, the model endpoint is asked for its abilities, and `report` is
+    called with lines on them.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     store = open_store(settings.artifacts_url, await namespace_id(client), settings.keys)
@@ -168,7 +169,10 @@ async def serving(
 
 
 async def _known_id(store: ArtifactStore, report: Callable[[str], None] | None) -> str | None:
-    """Returns the id of the store; None if it has none yet or cannot be reached, which is reported."""
+    """Returns the id of the store.
+
+    None if it has no id yet or cannot be reached, which is reported.
+    """
     try:
         return await store.identity()
     except ArtifactUnavailable as error:
@@ -178,7 +182,10 @@ async def _known_id(store: ArtifactStore, report: Callable[[str], None] | None) 
 
 
 def model_rate(settings: Settings) -> float | None:
-    """Returns the calls per second that each queue of model calls may hand out: equal parts for pools of team files."""
+    """Returns the calls per second for each queue of model calls.
+
+    The limit is divided equally among the pools of team files; None means no limit.
+    """
     if settings.model_rpm is None:
         return None
     roles = roles_of_teams(settings.teams_folders).values()
@@ -186,14 +193,17 @@ def model_rate(settings: Settings) -> float | None:
 
 
 def model_endpoint(settings: Settings) -> ModelEndpoint:
-    """Returns the process's endpoint of models; it connects with its first call."""
+    """Returns the process's model endpoint, which connects at its first call."""
     return AnthropicModel(**settings.endpoint_options())
 
 
 async def serve(
     settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog, say: Callable[[str], None]
 ) -> None:
-    """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
+    """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish.
+
+    A second signal ends the process at once.
+    """
     watchdog.watch(asyncio.get_running_loop())
     client = await connect(wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
     stop = asyncio.Event()
@@ -216,7 +226,10 @@ async def serve(
 
 
 def parse_roles(text: str) -> list[WorkerRole]:
-    """Returns the roles named, in the project's order. Raises ArgumentTypeError for anything else."""
+    """Returns the named roles in the project's order.
+
+    Raises ArgumentTypeError for unknown roles.
+    """
     named = [part.strip() for part in text.split(",") if part.strip()]
     unknown = [part for part in named if part not in ALL_ROLES]
     if unknown or not named:
@@ -249,23 +262,24 @@ def main() -> None:
     process.keep_files_private()
     try:
         if options.local:
-            process.say(take_local_model().said)
+            process.write_stderr(take_local_model().description)
         if options.standin:
             # Loads the stand-in: for this option only.
-            from temporal_supervisor.standin.__main__ import beside
+            from temporal_supervisor.standin.__main__ import start_in_thread
 
-            os.environ.update(beside())
+            os.environ.update(start_in_thread())
         settings = load_settings(options.env_file)
         process.cache_dir()  # or it would fail once the Worker is connected
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
         send_rest = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:
-        process.say(str(error))
+        process.write_stderr(str(error))
         process.exit_now(2)
     if "model" in roles and not settings.has_model:
-        process.say(_NO_MODEL.format(process.command(process.PROGRAM, ["worker", "--standin"])))
+        command = process.shell_command(process.PROGRAM, ["worker", "--standin"])
+        process.write_stderr(_NO_MODEL.format(command))
         if found := find_local_model():
-            process.say(found.worker_hint)
+            process.write_stderr(found.worker_hint)
         process.exit_now(2)
     try:
         process.search_later_objects_only()
@@ -273,7 +287,7 @@ def main() -> None:
             process.run(serve(settings, roles, options.pool, watchdog, report))
             send_rest()
     except (ConnectionFailed, ValueError) as error:
-        logs.say_last(str(error))
+        logs.write_last_line(str(error))
         process.exit_now(2)
     except KeyboardInterrupt:  # while it waits for the server; later the signal is handled
         process.exit_now(0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.scene import LONG, ROWS, WARM_UP, BenchModel, Row, System, cpu_seconds, scene
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, Access, CommandFailed, perform
-from temporal_supervisor.runtime.process import exit_now, say
+from temporal_supervisor.runtime.process import exit_now, write_stderr
 
 _ROW_TIMEOUT = 300.0  # seconds; the longest row takes ten on two cores
 _SETTLE = 1.0  # seconds between rows: the server's work after a run belongs to that run
@@ -83,7 +83,7 @@ async def _run(rows: list[Row], folder: str | None) -> int:
     floor = Path(folder).absolute() / _FLOOR if folder else None
     if floor and not floor.is_file():
         raise CommandFailed(BAD_INPUT, f"{floor} does not exist: SUPERVISOR_BENCH_FLOOR names the folder that has it")
-    say(f"floor: {floor or 'none'}")
+    write_stderr(f"floor: {floor or 'none'}")
     seen: Seen = {}
     async with scene() as place:
         systems = [await place.project(), *([await place.floor(floor)] if floor else [])]
@@ -99,7 +99,7 @@ async def _run(rows: list[Row], folder: str | None) -> int:
                     sample = await measure(system, place.model, row, f"{system.name}-{number}-{repetition}")
                     seen.setdefault((row.name, system.name), []).append(sample)
                     at, load = f"{datetime.now(UTC):%H:%M:%S} {repetition + 1}", os.getloadavg()[0]
-                    say(f"{at}  {row.name}, {system.name}: {sample['wall s']:.2f} s (load {load:.1f})")
+                    write_stderr(f"{at}  {row.name}, {system.name}: {sample['wall s']:.2f} s (load {load:.1f})")
     sys.stdout.write(report(seen))
     return DONE
 

@@ -20,7 +20,7 @@ from benchmarks import bench_brain
 from benchmarks.scene import LONG, BenchModel, Row, System, scene
 from benchmarks.team.bench.tools import Lookup, lookup_long
 from temporal_supervisor.console.base.command import DONE, Access, perform
-from temporal_supervisor.runtime.process import exit_now, say
+from temporal_supervisor.runtime.process import exit_now, write_stderr
 from temporal_supervisor.standin.server.api_reply import ApiReply, text_reply, tool_block
 from temporal_supervisor.standin.server.api_request import ApiRequest
 
@@ -158,7 +158,7 @@ async def measured() -> Iterator[list[str]]:
             if pages > 1:
                 at_once = await _by_loop(place.model, f"{_WIDE}{pages}]]")
                 rows.append([work.name, "bare loop, all pages in one turn", *at_once.cells()])
-            say(f"{work.name}: measured")
+            write_stderr(f"{work.name}: measured")
     return iter(rows)
 
 

@@ -6,13 +6,13 @@
 
 Errors of updates:
 
-- ValueError: malformed, so nothing was sent.
-- UpdateRefused: the run refused it; the message is the run's own.
-- NoAnswer: no Worker answered. A decision may be sent again, because only the first one counts.
+- ValueError: the update is malformed, so nothing was sent.
+- UpdateRefused: the run rejected it; the message is the run's own.
+- NoAnswer: no Worker answered. A decision may be sent again: only the first one counts.
 
 The package imports neither `workflows` nor `activities`, so a program may have folders of these
-names. Each name is loaded on first use: workflow code that imports a module below this package
-loads no client.
+names. Names are loaded on first use, so that workflow code which imports a module below this
+package loads no client.
 """
 
 from importlib import import_module

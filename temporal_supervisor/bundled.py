@@ -1,6 +1,6 @@
-"""The places of files that are not Python.
+"""The locations of bundled files that are not Python.
 
-They lie beside this package in a checkout, below it once it is installed.
+They are next to this package in a checkout, and below it once it is installed.
 """
 
 from pathlib import Path

@@ -30,9 +30,9 @@ async def run_as_child(
 ) -> RunResult:
     """Runs a request as a child of the calling workflow, and returns its result.
 
-    Any data converter of the calling Worker will do. `options` are further ones of
+    Any data converter of the calling Worker will do. `options` are further options of
     `workflow.execute_child_workflow`, such as `execution_timeout`. Raises ChildWorkflowError if the
-    run gave no answer: `run_failure` says why.
+    run gave no answer; `run_failure` returns the reason.
     """
     sent = request.model_dump(mode="json", exclude_unset=True)
     made_id = f"supervise-{workflow.uuid4().hex[:12]}"

@@ -1,4 +1,4 @@
-"""Functions of client programs: the connection, the inbox of all runs, and short forms of `Run`."""
+"""Functions for client programs: the connection, the inbox of all runs, and shortcuts to `Run`."""
 
 import asyncio
 import atexit
@@ -45,13 +45,12 @@ _let_go = partial(time.sleep, 0.05)
 
 
 async def connect(address: str | None = None, namespace: str | None = None) -> Client:
-    """Returns a client, from Temporal's own configuration unless an argument says otherwise.
+    """Returns a client; arguments override Temporal's own configuration.
 
     That is `TEMPORAL_*`, then profiles, then a server that `temporal-supervisor serve` started on
-    this machine. Any other client does as well if its data converter is the pydantic one. With
-    SUPERVISOR_KEYS_FILE it encrypts.
-
-    Raises temporal_supervisor.runtime.connection.ConnectionFailed.
+    this machine. Any other client works too if its data converter is pydantic's. With
+    SUPERVISOR_KEYS_FILE payloads are encrypted. Raises
+    temporal_supervisor.runtime.connection.ConnectionFailed.
     """
     atexit.unregister(_let_go)
     atexit.register(_let_go)
@@ -63,12 +62,15 @@ async def start(
     request: RunRequest | Mapping[str, object],
     run_id: str | None = None,
 ) -> str:
-    """Starts a run and returns its id; raises as `Run.start`."""
+    """Starts a run and returns its id; raises like `Run.start`."""
     return (await Run.start(client, request, run_id)).id
 
 
 async def wait(client: Client, run_id: str) -> RunResult:
-    """Returns the result of a run once it has ended. Raises RunFailed if it gave no answer."""
+    """Waits for the end of a run and returns its result.
+
+    Raises RunFailed if it gave no answer.
+    """
     return await Run(client, run_id).result()
 
 
@@ -77,12 +79,12 @@ async def run(
     request: RunRequest | Mapping[str, object],
     run_id: str | None = None,
 ) -> RunResult:
-    """Starts a run and returns its result. Raises RunFailed, and as `Run.start`."""
+    """Starts a run and returns its result; raises RunFailed, and like `Run.start`."""
     return await (await Run.start(client, request, run_id)).result()
 
 
 async def follow(client: Client, run_id: str) -> AsyncIterator[Status | TraceEvent]:
-    """Yields the events of a run and its status, as `Run.follow`."""
+    """Yields the events of a run and its status; see `Run.follow`."""
     async for news in Run(client, run_id).follow():
         yield news
 
@@ -96,10 +98,10 @@ class Inbox:
 
 
 async def inbox(client: Client, owner: str | None = None) -> Inbox:
-    """Returns the waits for people in all open runs, nested ones included.
+    """Returns the waits for people in all open runs and their nested runs.
 
-    With an `owner` only in runs of that owner. Raises ValueError if the server lacks the search
-    attribute of owners.
+    `owner` restricts it to runs of that owner. Raises ValueError if the server lacks the search
+    attribute for owners.
     """
     have = await usable(client)
     if owner is not None and OWNER.name not in have:
@@ -112,12 +114,12 @@ async def inbox(client: Client, owner: str | None = None) -> Inbox:
     roots = [run for run in found if not is_child_id(run.id, run.parent_id)]
     if owner is not None:
         roots = [run for run in roots if run.typed_search_attributes.get(OWNER) == owner]
-    looks = asyncio.Semaphore(_ASKED_AT_ONCE)
+    at_once = asyncio.Semaphore(_ASKED_AT_ONCE)
     unanswered: list[str] = []
 
-    async def look(run_id: str) -> list[Item]:
+    async def waits_of_run(run_id: str) -> list[Item]:
         try:
-            async with looks:
+            async with at_once:
                 return await Run(client, run_id).waiting()
         except NoAnswer:
             unanswered.append(run_id)
@@ -125,18 +127,18 @@ async def inbox(client: Client, owner: str | None = None) -> Inbox:
             pass
         return []
 
-    waits = await asyncio.gather(*(look(run.id) for run in roots))
+    waits = await asyncio.gather(*(waits_of_run(run.id) for run in roots))
     items = [item for of_run in waits for item in of_run]
     return Inbox(sorted(items, key=lambda item: item.wait.since), unanswered)
 
 
 async def waiting(client: Client, run_id: str) -> list[Item]:
-    """Returns the waits for people in one run and those nested in it."""
+    """Returns the waits for people in a run and its nested runs; see `Run.waiting`."""
     return await Run(client, run_id).waiting()
 
 
 async def asked(client: Client, run_id: str, wait_id: str) -> Asked:
-    """Returns a wait with its whole question. Raises UpdateRefused if no wait has that id."""
+    """Returns a wait with its whole content. Raises UpdateRefused if no wait has that id."""
     return await Run(client, run_id).asked(wait_id)
 
 
@@ -149,7 +151,7 @@ async def decide(
     plan: Plan | None = None,
     by: str | None = None,
 ) -> UpdateReply:
-    """Decides about anything in the inbox, as `Run.decide`."""
+    """Decides about an item of the inbox; see `Run.decide`."""
     return await Run(client, item.run_id).decide(item.wait, word, text, plan=plan, by=by)
 
 
@@ -161,7 +163,7 @@ async def decide_all(
     *,
     by: str | None = None,
 ) -> list[DecisionReply]:
-    """Decides alike about many things in the inbox, of any runs, as `Run.decide_all`."""
+    """Makes one decision about many items of the inbox, in any runs; see `Run.decide_all`."""
     waits = [item.wait for item in items]
     return await Run(client, "any").decide_all(waits, word, text, by=by)
 
@@ -177,7 +179,7 @@ async def decide_plan(
     comment: str | None = None,
     by: str | None = None,
 ) -> UpdateReply:
-    """Decides about a plan, as `Run.decide_plan`."""
+    """Decides about a plan; see `Run.decide_plan`."""
     run = Run(client, run_id)
     return await run.decide_plan(
         revision,
@@ -198,7 +200,7 @@ async def reply(
     sha256: str,
     by: str | None = None,
 ) -> UpdateReply:
-    """Replies to a question, or hands in a person's finding, as `Run.reply`."""
+    """Replies to a question, or hands in a person's finding; see `Run.reply`."""
     return await Run(client, run_id).reply(wait_id, text, sha256=sha256, by=by)
 
 
@@ -212,7 +214,7 @@ async def decide_tool_call(
     comment: str | None = None,
     by: str | None = None,
 ) -> UpdateReply:
-    """Decides about a tool call, as `Run.decide_tool_call`."""
+    """Decides about a tool call; see `Run.decide_tool_call`."""
     run = Run(client, run_id)
     return await run.decide_tool_call(wait_id, decision, sha256=sha256, comment=comment, by=by)
 
@@ -224,12 +226,12 @@ async def pause(
     now: bool = False,
     by: str | None = None,
 ) -> UpdateReply:
-    """Pauses a run, as `Run.pause`."""
+    """Pauses a run; see `Run.pause`."""
     return await Run(client, run_id).pause(now=now, by=by)
 
 
 async def resume(client: Client, run_id: str, *, by: str | None = None) -> UpdateReply:
-    """Ends a pause, and waits for the provider's account."""
+    """Ends a pause and waits for the provider's account; see `Run.resume`."""
     return await Run(client, run_id).resume(by=by)
 
 
@@ -241,5 +243,5 @@ async def steer(
     to: str = "*",
     by: str | None = None,
 ) -> UpdateReply:
-    """Instructs the worker agent of a subtask, or all, as `Run.steer`."""
+    """Instructs the worker agent of a subtask, or all of them; see `Run.steer`."""
     return await Run(client, run_id).steer(text, to=to, by=by)

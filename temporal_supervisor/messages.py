@@ -1,4 +1,4 @@
-"""Messages to a run: queries, updates and decisions, and the errors with which they come back."""
+"""Messages to a run (queries, updates, decisions) and their errors."""
 
 import asyncio
 import secrets
@@ -55,11 +55,11 @@ _T = TypeVar("_T")
 
 
 class UpdateRefused(Exception):
-    """A run does not take an update, or has no such wait; the message says what is current."""
+    """A run rejected an update, or has no such wait; the message has the current state."""
 
 
 class NoRun(UpdateRefused):
-    """There is no run of that id. If `is_other`, a workflow of another type has it."""
+    """No run has that id; `is_other` is True if a workflow of another type has it."""
 
     def __init__(self, message: str, *, is_other: bool = False) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ class NoRun(UpdateRefused):
 
 
 class NoAnswer(Exception):
-    """No Worker answered a query or an update of a run; the message says why, if that is known."""
+    """No Worker answered a query or update of a run; the message has the reason, if known."""
 
     def __init__(self, run_id: str, message: str = NO_WORKER) -> None:
         super().__init__(message)
@@ -76,7 +76,7 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """Something that waits for a person: the run, its goal, and the wait."""
+    """A wait for a person, with its run and the run's goal."""
 
     run_id: str
     goal: str
@@ -84,9 +84,10 @@ class Item:
 
 
 async def query(client: Client, run_id: str, name: str, kind: type[_T], *arguments: object) -> _T:
-    """Returns the reply to a query. Raises NoAnswer without a Worker.
+    """Returns the reply to a query.
 
-    Raises UpdateRefused if the run has no reply to it, NoRun if there is no such run.
+    Raises NoAnswer without a Worker, UpdateRefused if the run has no such wait or reply, and NoRun
+    if there is no such run.
     """
     try:
         async with asyncio.timeout(RPC_TIMEOUT.total_seconds()):
@@ -131,10 +132,10 @@ async def news_of(handle: WorkflowHandle[Any, Any]) -> AsyncIterator[Status | Tr
 
 
 async def send(client: Client, run_id: str, kind: type[Update], **fields: object) -> UpdateReply:
-    """Sends an update with these fields; one that is sent twice with one `request_id` counts once.
+    """Sends an update; updates with one `request_id` count once.
 
-    A decision goes as the signal `decide` to a run that takes no more updates: then its reply says
-    so.
+    If a run takes no more updates, a decision is sent as the signal `decide`, as its reply then
+    states.
     """
     given = {name: value for name, value in fields.items() if value is not None}
     update = read_update(kind, {"request_id": secrets.token_hex(8), **given})
@@ -168,9 +169,9 @@ async def send_many(
     decisions: Sequence[dict[str, object]],
     by: str | None,
 ) -> list[DecisionReply]:
-    """Sends decisions about waits of one run, 100 with each update. Returns a reply to each one.
+    """Sends decisions about waits of one run, 100 in an update, and returns their replies.
 
-    If the run takes none of an update's decisions, its refusal is the reply to all of them.
+    If the run rejects an update, its refusal is the reply to all decisions in it.
     """
     replies: list[DecisionReply] = []
     for start in range(0, len(decisions), limits.DECISIONS_AT_ONCE):
@@ -192,7 +193,7 @@ def decision_about(
 ) -> tuple[type[DecidePlan | Reply | DecideToolCall], dict[str, object]]:
     """Returns the update that decides about a wait, and its fields.
 
-    Raises ValueError if the word does not fit.
+    `word` is `approve`, `deny` or `reply`. Raises ValueError if it does not fit the wait.
     """
     match wait.kind, word:
         case "plan", ("approve" | "deny" | "reply") if plan is None or word == "approve":
@@ -211,7 +212,10 @@ def decision_about(
 
 
 async def _signalled(client: Client, run_id: str, update: Update) -> UpdateReply:
-    """Sends a decision, or a list of them, as a signal. Its reply can only say that it was sent."""
+    """Sends a decision, or a list of them, as a signal.
+
+    The reply can only confirm that it was sent.
+    """
     decisions = update.decisions if isinstance(update, Decide) else [update]
     body = Decide.model_validate(
         {"decisions": decisions, "by": update.by, "request_id": update.request_id},
@@ -229,7 +233,7 @@ async def _signalled(client: Client, run_id: str, update: Update) -> UpdateReply
 
 
 def _wait_id(decision: Decided) -> str:
-    """Returns the id of the wait that a decision is about."""
+    """Returns the id of the wait that is decided."""
     return f"plan.{decision.revision}" if isinstance(decision, DecidePlan) else decision.id
 
 

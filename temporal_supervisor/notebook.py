@@ -19,7 +19,7 @@ from rich.console import Console
 
 from temporal_supervisor.console.base.command import Access, CommandFailed, web_address
 from temporal_supervisor.console.base.terminal import safe, safe_line
-from temporal_supervisor.console.commands.run_commands import started_run
+from temporal_supervisor.console.commands.run_commands import start_from_options
 from temporal_supervisor.console.view.answer_text import rows_of
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.follow import follow
@@ -37,10 +37,10 @@ Shows = Callable[[dict[str, str]], None]
 
 
 class ShownAnswer:
-    """The end of a run, as a notebook shows it; `rows` is its table, if it has one.
+    """The end of a run in a notebook; `rows` is its table, if it has one.
 
-    That is the one that the run made of its items, as `table`, a CSV text, else that of the answer. With pandas
-    installed there is `to_pandas()`, its rows as a DataFrame.
+    That is the `table` that the run made of its items, a CSV text, else the table in the answer. If
+    pandas is installed, `to_pandas()` returns the rows as a DataFrame.
     """
 
     def __init__(self, run_id: str, outcome: RunOutcome, table: str = "") -> None:
@@ -51,19 +51,19 @@ class ShownAnswer:
 
     @property
     def rows(self) -> list[dict[str, JsonValue]]:
-        """The rows of the table; empty if there is none. Cells of a CSV are texts."""
+        """The rows of the table, empty without one; cells from CSV are texts."""
         if self._table:
             return [dict(row) for row in csv.DictReader(StringIO(self._table))]
         return (rows_of(self.result.answer_json) if self.result else None) or []
 
     def __str__(self) -> str:
-        return safe(self.result.answer) if self.result else self._outcome.said
+        return safe(self.result.answer) if self.result else self._outcome.sentence
 
     def _repr_markdown_(self) -> str:
         parts = [
             str(self),
             markdown_table(self.rows[:_ROWS]),
-            safe_line(self._outcome.said, LINE_CHARS),
+            safe_line(self._outcome.sentence, LINE_CHARS),
         ]
         more = f"and {len(self.rows) - _ROWS:,} more rows" if len(self.rows) > _ROWS else ""
         return "\n\n".join(filter(None, [*parts, more]))
@@ -82,7 +82,7 @@ class ShownAnswer:
 
 
 class CellScreen(Screen):
-    """A followed run in the cell of a notebook: its tree is redrawn, events are left out."""
+    """A followed run in a notebook's cell: its tree is redrawn, events are left out."""
 
     def __init__(self, shows: Shows) -> None:
         super().__init__(Console(width=_WIDTH, height=_HEIGHT))
@@ -92,15 +92,15 @@ class CellScreen(Screen):
         return self
 
     def log(self, line: Line, limit: int = LINE_CHARS) -> None:
-        """Shows nothing: the tree says where the run stands."""
+        """Ignores events, because the tree shows the state of the run."""
 
-    def show(self, picture: Picture) -> None:
+    def update(self, picture: Picture) -> None:
         """Draws the tree in place of the last one."""
         self._shows(cell_of(picture))
 
 
 def cell_of(picture: Picture) -> dict[str, str]:
-    """Returns a picture as a notebook shows it, in HTML and as text."""
+    """Returns a picture for a notebook, as HTML and as text."""
     screen = Console(width=_WIDTH, force_jupyter=False, record=True, file=StringIO())
     screen.print(draw(picture, _WIDTH, _HEIGHT))
     html = screen.export_html(inline_styles=True, code_format="<pre>{code}</pre>", clear=False)
@@ -108,14 +108,15 @@ def cell_of(picture: Picture) -> dict[str, str]:
 
 
 async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> ShownAnswer:
-    """Starts a run, shows it until it ends, and returns its answer. Raises RuntimeError.
+    """Starts a run, shows it until it ends, and returns its answer.
 
     `data` is a folder or a file. `fields` are options of `temporal-supervisor run`, such as `team`.
+    Raises RuntimeError with the message that the command would print.
     """
     access = Access()
     try:
         folder = [Path(data)] if data else None
-        run, _ = await started_run(access, {"goal": goal, "data": folder, **fields})
+        run, _ = await start_from_options(access, {"goal": goal, "data": folder, **fields})
         web, store = web_address(run.client, run.id), await access.store_or_none()
         outcome = await follow(run, CellScreen(_display()), store, web)
     except (CommandFailed, NoRun) as failed:
@@ -126,7 +127,7 @@ async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> Sh
 
 
 def _display() -> Shows:
-    """Returns the function that writes into the cell; outside of a notebook it does nothing."""
+    """Returns the function that writes into the cell; outside a notebook it does nothing."""
     if find_spec("IPython") is None:
         return lambda _: None
     from IPython.display import display  # type: ignore[import-not-found, unused-ignore]

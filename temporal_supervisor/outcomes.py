@@ -1,4 +1,4 @@
-"""The end of a run: its state in Temporal, its result or the partial one, its error."""
+"""The end of a run: its state in Temporal, its whole or partial result, and its error."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from temporal_supervisor.supervision.contract.base import Undecodable
 
 @dataclass(frozen=True)
 class Ending:
-    """The reason for which a run gave no answer.
+    """The reason why a run gave no answer.
 
-    `type` is one of the errors of runs, or `Cancelled`, `Terminated`, `TimedOut`.
+    `type` is an error type of runs, or `Cancelled`, `Terminated`, `TimedOut`.
     """
 
     type: str
@@ -26,10 +26,9 @@ class Ending:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The end of a run, or its result so far.
+    """The end of a run, or its result so far; `state` is the run's state in Temporal.
 
-    `state` is the run's state in Temporal. `error` is None if there is an answer. `forgotten`: the
-    server has no such run any more.
+    `error` is None if there is an answer. `forgotten` is True if the server no longer has the run.
     """
 
     state: str
@@ -38,15 +37,15 @@ class RunOutcome:
     forgotten: bool = False
 
     @property
-    def said(self) -> str:
-        """The state and why there is no answer, in a sentence; empty if there is one."""
+    def sentence(self) -> str:
+        """The state and the reason for a missing answer; empty if there is an answer."""
         if self.error is None:
             return ""
         is_same = self.error.type.lower() == self.state.replace(" ", "")
         return f"{self.state}: {self.error.message if is_same else self.error}"
 
     def as_json(self, run_id: str) -> dict[str, object]:
-        """Returns the outcome for programs: the fields of the result, and how the run ended."""
+        """Returns the fields of the result and the end of the run, for programs."""
         fields = self.result.model_dump(mode="json") if self.result else {}
         return {"run_id": run_id, "state": self.state, "error": self.error, **fields}
 
@@ -55,9 +54,9 @@ WAS_CANCELLED = Ending("Cancelled", "the run was cancelled")
 
 
 class RunFailed(Exception):
-    """A run that ended without a usable answer.
+    """A run ended without a usable answer.
 
-    `type` is the error's, `result` the part that was done, if any.
+    `type` is the error's type, `result` the partial result, if any.
     """
 
     def __init__(self, type_: str, message: str, result: RunResult | None = None) -> None:
@@ -67,18 +66,18 @@ class RunFailed(Exception):
 
 
 def is_open(execution: WorkflowExecution) -> bool:
-    """True while the run continues."""
+    """True while the run is open."""
     return execution.status is WorkflowExecutionStatus.RUNNING
 
 
 def state_word(execution: WorkflowExecution) -> str:
-    """Returns the run's state in Temporal, in lower case, with our spelling of `cancelled`."""
+    """Returns the run's state in Temporal in lower case, spelled `cancelled` as ours."""
     name = execution.status.name.lower().replace("_", " ") if execution.status else "unknown"
     return "cancelled" if name == "canceled" else name
 
 
 def failed_outcome(cause: ApplicationError) -> RunOutcome:
-    """Returns the outcome of a run that failed, with the result in the details of its error."""
+    """Returns the outcome of a failed run, with the result in its error's details."""
     kept = cause.details[0] if cause.details else None
     type_ = cause.type or "Error"
     if isinstance(kept, Undecodable):  # encrypted, as the message is

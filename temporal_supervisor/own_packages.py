@@ -1,4 +1,4 @@
-"""The check whether a program sees the packages of ours whose names it may have itself."""
+"""The check that a program imports our packages, not its own of the same names."""
 
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -8,11 +8,11 @@ PLACE = Path(__file__).resolve().parents[1]
 
 
 class OtherPackage(ImportError):
-    """A name of ours leads to another package in this program."""
+    """One of our package names leads to another package in this program."""
 
 
 def require_our_packages(*names: str) -> None:
-    """Raises OtherPackage if one of these packages would be imported from another place."""
+    """Raises OtherPackage if one of these names would import another package."""
     import sys
 
     for name in names:

@@ -1,8 +1,8 @@
-"""Workers of ours inside a Worker process of your own, as a plugin of temporalio.
+"""Our Workers inside your own Worker process, as a plugin of temporalio.
 
     worker = Worker(client, task_queue="mine", workflows=[Briefing], plugins=[SupervisorPlugin()])
 
-or `Client.connect(..., plugins=[SupervisorPlugin()])`, which gives it to all Workers of the client.
+`Client.connect(..., plugins=[SupervisorPlugin()])` adds it to all Workers of the client.
 """
 
 import asyncio
@@ -48,22 +48,22 @@ log = logging.getLogger(__name__)
 
 
 class PluginUnusable(RuntimeError):
-    """The plugin can't serve runs in this process; the message says what to do."""
+    """The plugin can't serve runs in this process; the message has the remedy."""
 
 
 class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
-    """Serves runs while Workers of this process run: with Workers of ours, next to yours.
+    """Serves runs with our Workers while Workers of this process run.
 
-    They have their own queues, data converter, workflow runner and time to shut down, and use the
-    connection of your client; your Worker stays as it is. Settings are those of
-    `temporal-supervisor worker`: `SUPERVISOR_*`, `ANTHROPIC_*`, or `settings`. `roles` are the
-    parts to serve. With `standin` the stand-in model runs in this process and is called in place of
-    any other, so no key is needed. Several Workers with one plugin are served by one set of ours,
-    from the start of the first to the end of the last one.
+    Our Workers have their own queues, data converter, workflow runner and shutdown time, and use
+    your client's connection; your Worker is unchanged. `settings` default to those of
+    `temporal-supervisor worker`: `SUPERVISOR_*`, `ANTHROPIC_*`. `roles` are the parts to serve.
+    With `standin` the stand-in model runs in this process and takes the place of any other, so no
+    key is needed. Several Workers with one plugin share one set of ours, from the start of the
+    first to the end of the last.
 
     The constructor raises PluginUnusable without a model to call, or if the installed temporalio is
-    not the version that workflows are tested with; OtherPackage if the program has packages
-    `workflows` or `activities` of its own; ValueError for wrong settings.
+    not the version that workflows are tested with. It raises OtherPackage if the program has its
+    own packages `workflows` or `activities`, and ValueError for wrong settings.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
         self._serving: asyncio.Task[None] | None = None
 
     def configure_client(self, config: ClientConfig) -> ClientConfig:
-        """Returns the configuration as it is."""
+        """Returns the configuration unchanged."""
         return config
 
     async def connect_service_client(
@@ -99,13 +99,13 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
         config: ConnectConfig,
         next: Callable[[ConnectConfig], Awaitable[ServiceClient]],  # noqa: A002 - the SDK's name
     ) -> ServiceClient:
-        """Returns the connection as it is."""
+        """Returns the connection unchanged."""
         return await next(config)
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
-        """Returns the configuration, with time for our Workers to finish their calls.
+        """Returns the configuration with time for our Workers to finish their calls.
 
-        Without it the SDK cancels them after a minute, and what was paid for is lost.
+        Without it the SDK cancels them after a minute, and calls already paid for are lost.
         """
         if config.get("plugin_shutdown_timeout") == _SDK_SHUTDOWN:
             config["plugin_shutdown_timeout"] = None
@@ -116,7 +116,7 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
         worker: Worker,
         next: Callable[[Worker], Awaitable[None]],  # noqa: A002 - the SDK's name
     ) -> None:
-        """Runs a Worker, and ours beside it."""
+        """Runs a Worker together with ours."""
         await self._enter(worker.client)
         try:
             await next(worker)
@@ -124,7 +124,7 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
             await self._leave()
 
     def configure_replayer(self, config: ReplayerConfig) -> ReplayerConfig:
-        """Returns the configuration as it is."""
+        """Returns the configuration unchanged."""
         return config
 
     def run_replayer(
@@ -136,18 +136,18 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
             AbstractAsyncContextManager[AsyncIterator[WorkflowReplayResult]],
         ],
     ) -> AbstractAsyncContextManager[AsyncIterator[WorkflowReplayResult]]:
-        """Replays as without the plugin."""
+        """Replays as if there were no plugin."""
         return next(replayer, histories)
 
     async def _enter(self, client: Client) -> None:
-        """Starts our Workers with the first one of the program's."""
+        """Starts our Workers with the first Worker of the program."""
         async with self._turn:
             if self._serving is None:
                 self._serving = await self._started(client)
             self._running += 1
 
     async def _leave(self) -> None:
-        """Stops our Workers with the last one of the program's. Raises the error of ours."""
+        """Stops our Workers with the last Worker of the program, and raises their error."""
         async with self._turn:
             self._running -= 1
             if self._running > 0 or self._serving is None:
@@ -157,7 +157,10 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
             await serving
 
     async def _started(self, client: Client) -> "asyncio.Task[None]":
-        """Returns the task that serves, once it does. Raises the error with which it failed."""
+        """Starts our Workers and returns their task once they serve.
+
+        Raises the error with which they failed.
+        """
         self._stop, ready = asyncio.Event(), asyncio.Event()
         # A task of its own: an error of ours must not cancel a Worker of the program.
         serving = asyncio.create_task(self._serve(client, ready))
@@ -192,7 +195,7 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
 
     @asynccontextmanager
     async def _with_model(self) -> AsyncIterator[Settings]:
-        """Gives the settings with a model to call, which runs here if it is the stand-in."""
+        """Yields the settings with a model to call; the stand-in runs here."""
         if not self._standin:
             yield self._settings
             return
@@ -206,7 +209,7 @@ class SupervisorPlugin(temporalio.client.Plugin, temporalio.worker.Plugin):
 
 
 def _pinned_sdk() -> str | None:
-    """Returns the version of temporalio that this package is installed with; None if unknown."""
+    """Returns the version of temporalio that this package requires; None if unknown."""
     try:
         needs = metadata.requires("temporal-supervisor") or []
     except metadata.PackageNotFoundError:

@@ -1,9 +1,11 @@
-"""One run, as programs, commands, the MCP server and the page see it.
+"""One run, as programs, commands, the MCP server and the page use it.
 
-run = await Run.start(client, RunRequest(goal="Which region sold most in 2025?"))
-async for news in run.follow():
-print(news)
-result = await run.result()
+A program starts a run, follows it and reads its result:
+
+    run = await Run.start(client, RunRequest(goal="Which region sold most in 2025?"))
+    async for news in run.follow():
+        print(news)
+    result = await run.result()
 """
 
 import asyncio
@@ -83,17 +85,18 @@ Kept = Callable[[], Awaitable[RunResult | None]]
 
 
 class FileStore(Protocol):
-    """The part of an artifact store that reading files takes."""
+    """The part of an artifact store that is needed to read files."""
 
     async def get(self, key: str) -> bytes:
         """Returns the content of the object at a reference."""
 
 
 class Run:
-    """A run by its id, which need not exist yet. With a `store` its files can be read.
+    """A run with an id, which need not exist yet; with a `store` its files can be read.
 
-    Reading raises NoRun without such a run, NoAnswer if no Worker answers or it did not begin.
-    Changing raises UpdateRefused with its words, NoAnswer, ValueError for what is no update.
+    Reading raises NoRun if there is no such run, and NoAnswer if no Worker answers or the run did
+    not begin. Changes raise UpdateRefused with the run's message, NoAnswer, or ValueError for a
+    malformed update.
     """
 
     def __init__(self, client: Client, run_id: str, store: FileStore | None = None) -> None:
@@ -110,17 +113,17 @@ class Run:
         run_id: str | None = None,
         store: FileStore | None = None,
     ) -> "Run":
-        """Starts a run and returns it.
+        """Starts a run and returns it; a request may be a dict of its fields.
 
-        A request may be its fields; one that is wrong, or has a plan that cannot run, raises
-        ValueError. Raises temporalio's WorkflowAlreadyStartedError if there is a run of that id.
+        Raises ValueError for a wrong request or a plan that cannot run, and temporalio's
+        WorkflowAlreadyStartedError if there is a run with that id.
         """
         started_id = await start_run(client, request, run_id)
         return cls(client, started_id, store)
 
     @property
     def handle(self) -> WorkflowHandle[object, RunResult]:
-        """The SDK's own."""
+        """The SDK's handle of the run."""
         return self.client.get_workflow_handle(self.id, result_type=RunResult)
 
     async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
@@ -140,7 +143,7 @@ class Run:
             raise
 
     async def require(self) -> WorkflowExecutionDescription:
-        """Returns the server's description of the run. Raises NoRun if it is none."""
+        """Returns the server's description of the run. Raises NoRun if it is not a run."""
         described = await self.describe()
         if described.workflow_type != RUN_TYPE:
             other = f"'{self.id}' is a {described.workflow_type}, not a run: name the run's id"
@@ -148,22 +151,22 @@ class Run:
         return described
 
     async def status(self, cursor: int = 0) -> Status:
-        """Returns the state of the run, with its subtasks from `cursor` on."""
+        """Returns the status of the run, with a page of subtasks from `cursor` on."""
         return await self._read("status", Status, cursor)
 
     async def whole_status(self) -> Status:
-        """Returns the status with all its pages in one, and with what waits in nested runs.
+        """Returns the status with all pages, and with the waits of nested runs.
 
-        Asked again, this object reads only the subtasks that have changed.
+        If called again, this object reads only the subtasks that have changed.
         """
         return await self._answered(self._tree.read(), self.id)
 
     async def own_status(self) -> Status:
-        """Returns the status with all its pages in one, without what nested runs show."""
+        """Returns the status with all pages, without the state of nested runs."""
         return await self._answered(all_pages(self.client, self.id), self.id)
 
     async def plan(self) -> Plan:
-        """Returns the plan, which is empty while it is being made."""
+        """Returns the plan, which is empty until it has been made."""
         return await self._read("plan", Plan)
 
     async def trace(self, cursor: int = 0, workflow_id: str | None = None) -> TracePage:
@@ -171,11 +174,14 @@ class Run:
         return await self._read("trace", TracePage, cursor, workflow_id=workflow_id)
 
     async def result_so_far(self) -> RunResult:
-        """Returns the result as it is now."""
+        """Returns the result at present."""
         return await self._read("result", RunResult)
 
     async def result(self) -> RunResult:
-        """Returns the result once the run has ended. Raises RunFailed if it gave no answer."""
+        """Waits for the end of the run and returns its result.
+
+        Raises RunFailed if it gave no answer.
+        """
         outcome = await self.outcome()
         if outcome.error is not None:
             raise RunFailed(outcome.error.type, outcome.error.message, outcome.result)
@@ -183,10 +189,10 @@ class Run:
         return outcome.result
 
     async def outcome(self, kept: Kept | None = None) -> RunOutcome:
-        """Waits for the end and returns it, as long as that takes.
+        """Waits for the end of the run, however long, and returns its outcome.
 
-        The result of a run that was cancelled, terminated or timed out is the `kept` one, else what
-        a Worker says. Raises RPCError if the server goes away.
+        For a run that was cancelled, terminated or timed out, the result is the `kept` one, else a
+        Worker's. Raises RPCError if the server goes away.
         """
         try:
             return RunOutcome("completed", await self.handle.result())
@@ -207,41 +213,44 @@ class Run:
         return RunOutcome("failed", None, Ending("Error", str(cause)))
 
     async def outcome_so_far(self, kept: Kept | None = None) -> RunOutcome:
-        """Returns the end of a run, or the result so far of an open one."""
+        """Returns the end of a run, or the present result of an open one."""
         described = await self.require()
         if not is_open(described):
             return await self.outcome(kept)
         return RunOutcome(state_word(described), await self.result_so_far())
 
     async def follow(self) -> AsyncIterator[Status | TraceEvent]:
-        """Yields the events as they happen, and the status after each group of them, to the end.
+        """Yields the run's events, and its status after each group of them, until it ends.
 
-        Of a run that has much going on the oldest events may be left out: `temporal-supervisor
-        trace` has them all. While no Worker or server answers it waits.
+        If too much happens at once, the oldest events may be left out; `temporal-supervisor trace`
+        has them all. It waits while no Worker or server answers.
         """
         async for news in news_of(self.handle):
             yield news
 
     async def files(self) -> list[ArtifactRef]:
-        """Returns the files that the run has made so far, by name and reference."""
+        """Returns the files that the run has made so far, with their references."""
         outcome = await self.outcome_so_far()
         return outcome.result.artifacts if outcome.result else []
 
     async def read_file(self, ref: str) -> bytes:
         """Returns the content at a reference: of a file, a finding's text, a tool's output.
 
-        Raises ValueError without a store, and as that does.
+        Raises ValueError without a store, and the store's own errors.
         """
         if self._store is None:
             raise ValueError("this Run was made without a store: Run(client, run_id, store)")
         return await self._store.get(ref)
 
     async def waiting(self) -> list[Item]:
-        """Returns the waits for people in the run. Raises UpdateRefused if it did not begin."""
+        """Returns the waits for people in the run and its nested runs.
+
+        Raises UpdateRefused if it did not begin.
+        """
         return await waits_of(self.client, self.id)
 
     async def asked(self, wait_id: str) -> Asked:
-        """Returns a wait with all of what is asked. Raises UpdateRefused if there is none."""
+        """Returns a wait with its whole content. Raises UpdateRefused if no wait has that id."""
         return await query(self.client, self._place_of(wait_id), "waiting", Asked, wait_id)
 
     async def decide(
@@ -253,10 +262,10 @@ class Run:
         plan: Plan | None = None,
         by: str | None = None,
     ) -> UpdateReply:
-        """Decides about a wait: `approve`, `deny`, or `reply` with a text for the agent that asks.
+        """Decides about a wait: `approve`, `deny`, or `reply` with a text for the agent.
 
-        The decision holds for what the wait shows. With a `plan`, that one is approved in place of
-        the one that waits. Raises ValueError if the word does not fit.
+        The decision holds only for the content that the wait shows. With a `plan`, that plan is
+        approved in place of the waiting one. Raises ValueError if the word does not fit.
         """
         kind, fields = decision_about(wait, word, text, plan)
         return await send(self.client, wait.workflow_id, kind, **fields, by=by)
@@ -269,10 +278,10 @@ class Run:
         *,
         by: str | None = None,
     ) -> list[DecisionReply]:
-        """Decides alike about many waits, with one update for up to 100 at one place.
+        """Makes one decision about many waits and returns a reply for each.
 
-        Returns what became of each. Raises ValueError if the word does not fit one of them, before
-        anything is sent.
+        Up to 100 waits in one place share an update. Raises ValueError, before anything is sent, if
+        the word does not fit one of them.
         """
         by_place: dict[str, list[dict[str, object]]] = {}
         for wait in waits:
@@ -296,9 +305,9 @@ class Run:
         comment: str | None = None,
         by: str | None = None,
     ) -> UpdateReply:
-        """Decides about a plan, shown by a wait of that `sha256`.
+        """Decides about the plan in a wait with that `sha256`.
 
-        `edit` brings a `plan`, `change` a `comment`.
+        `edit` needs a `plan`, `change` a `comment`.
         """
         fields = {"revision": revision, "decision": decision, "sha256": sha256, "plan": plan}
         return await self.send(DecidePlan, **fields, comment=comment, by=by)
@@ -312,9 +321,9 @@ class Run:
         comment: str | None = None,
         by: str | None = None,
     ) -> UpdateReply:
-        """Decides about a tool call, shown by a wait of that `sha256`.
+        """Decides about the tool call in a wait with that `sha256`.
 
-        The `comment` goes to the model.
+        The model reads the `comment`.
         """
         fields = {"id": wait_id, "decision": decision, "sha256": sha256, "comment": comment}
         return await send(self.client, self._place_of(wait_id), DecideToolCall, **fields, by=by)
@@ -327,7 +336,7 @@ class Run:
         sha256: str,
         by: str | None = None,
     ) -> UpdateReply:
-        """Replies to a question, or hands in a finding, shown by a wait of that `sha256`."""
+        """Replies to the question in a wait with that `sha256`, or hands in a finding."""
         fields = {"id": wait_id, "text": text, "sha256": sha256}
         return await send(self.client, self._place_of(wait_id), Reply, **fields, by=by)
 
@@ -338,14 +347,14 @@ class Run:
         comment: str | None = None,
         by: str | None = None,
     ) -> UpdateReply:
-        """Begins no more work; worker agents stop after their turn.
+        """Pauses the run: no work begins, and worker agents stop after their turn.
 
         With `now` they stop at once, and their calls in flight may be paid for again.
         """
         return await self.send(Pause, now=now, comment=comment, by=by)
 
     async def resume(self, *, by: str | None = None) -> UpdateReply:
-        """Ends a pause, and waits for the provider's account."""
+        """Ends a pause and waits for the provider's account."""
         return await self.send(Resume, by=by)
 
     async def steer(self, text: str, *, to: str = "*", by: str | None = None) -> UpdateReply:
@@ -360,7 +369,7 @@ class Run:
         instruction: str | None = None,
         by: str | None = None,
     ) -> UpdateReply:
-        """Has a subtask that has ended worked on again; `t3/t2` is one of the nested run of t3."""
+        """Retries a subtask that has ended; `t3/t2` is t2 in the nested run of t3."""
         run, subtask_id = await self.level(subtask)
         return await run.send(RetrySubtask, subtask_id=subtask_id, instruction=instruction, by=by)
 
@@ -371,7 +380,7 @@ class Run:
         comment: str | None = None,
         by: str | None = None,
     ) -> UpdateReply:
-        """Ends a subtask with what it has; `t3/t2` is one of the nested run of t3."""
+        """Ends a subtask with its finding so far; `t3/t2` is t2 in the nested run of t3."""
         run, subtask_id = await self.level(subtask)
         return await run.send(SkipSubtask, subtask_id=subtask_id, comment=comment, by=by)
 
@@ -383,23 +392,24 @@ class Run:
         usd: float | None = None,
         by: str | None = None,
     ) -> UpdateReply:
-        """Gives the run new totals, which count from its start; None leaves one as it is."""
+        """Sets new totals, counted from the run's start; None keeps a total as it is."""
         has_budget = tokens is not None or usd is not None
         budget = NewBudget(tokens=tokens, usd=usd) if has_budget else None
         return await self.send(ExtendLimits, deadline=deadline, budget=budget, by=by)
 
     async def cancel(self) -> None:
-        """Cancels the run. What it has so far is kept."""
+        """Cancels the run and keeps its result so far."""
         await self.handle.cancel()
 
     async def send(self, kind: type[Update], **fields: object) -> UpdateReply:
-        """Sends an update with these fields; one sent twice with one `request_id` counts once."""
+        """Sends an update; updates with one `request_id` count once."""
         return await send(self.client, self.id, kind, **fields)
 
     async def level(self, path: str) -> tuple["Run", str]:
-        """Returns the run with the subtask at `path`, this one or a nested one, and its id there.
+        """Returns the run that has the subtask at `path`, and the subtask's id in it.
 
-        `*`, for all subtasks, is this run's. Raises ValueError if no team is below a part of it.
+        That is this run or a nested one. `*`, for all subtasks, belongs to this run. Raises
+        ValueError if a part of the path is no nested run.
         """
         *teams, subtask_id = path.split("/")
         run = self
@@ -431,7 +441,7 @@ class Run:
             raise NoAnswer(workflow_id, str(error)) from error.__cause__
 
     async def _partial(self, kept: Kept | None) -> RunResult | None:
-        """Returns a result without an end: the kept one, else a Worker's."""
+        """Returns the result of a run without an end: the `kept` one, else a Worker's."""
         found = await kept() if kept is not None else None
         if found is not None:
             return found
@@ -445,7 +455,7 @@ class Run:
         return result.model_copy(update={"status": "partial"})
 
     def _place_of(self, wait_id: str) -> str:
-        """Returns the id of the run in which a wait stands, be this one that or its root."""
+        """Returns the id of the run that has a wait: this run, or its root."""
         there = supervisor_of(self.id, wait_id)
         is_here = self.id.endswith(there.removeprefix(self.id))
         return self.id if is_here else there

@@ -1,4 +1,4 @@
-"""The start of a run: its id, and the words by which the Web UI introduces it."""
+"""The start of a run: its id, and its introduction in the Web UI."""
 
 import secrets
 import time
@@ -25,7 +25,7 @@ async def start_run(
     request: RunRequest | Mapping[str, object],
     run_id: str | None,
 ) -> str:
-    """Starts a run and returns its id; raises as `Run.start`."""
+    """Starts a run and returns its id; raises like `Run.start`."""
     request = RunRequest.model_validate(request)
     check_plan(request)
     began_at = time.time_ns()
@@ -45,7 +45,7 @@ async def start_run(
 
 
 def check_plan(request: RunRequest) -> None:
-    """Raises ValueError for a caller's plan that cannot run, whatever the data and the team."""
+    """Raises ValueError for a caller's plan that cannot run with any data and team."""
     plan = request.plan
     if plan is None:
         return
@@ -56,16 +56,16 @@ def check_plan(request: RunRequest) -> None:
 
 
 def new_run_id(client: Client, goal: str) -> str:
-    """Returns an id that is not in use, with words of the goal unless the client encrypts.
+    """Returns an unused id, with words of the goal unless the client encrypts.
 
-    Ids are readable for anybody who may list workflows.
+    Ids are readable for everybody who may list workflows.
     """
     words = "" if client.data_converter.payload_codec else f"{slug(goal)}-"
     return f"supervise-{words}{secrets.token_hex(3)}"
 
 
 def _details(request: RunRequest) -> str:
-    """Returns the Markdown by which the Web UI introduces a run."""
+    """Returns the Markdown introduction of a run for the Web UI."""
     team = f"Team **{request.team_name}**" if request.team else "The Workers' usual team"
     team += " (inline)" if isinstance(request.team, Team) else ""
     goal = label(request.goal, limits.SUMMARY_BYTES)

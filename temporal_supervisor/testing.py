@@ -30,7 +30,7 @@ _TESTER = "tester"  # the role that has a tool which is tested alone
 
 @dataclass(frozen=True)
 class CallOutput:
-    """The output of a tool's call, as a run keeps it."""
+    """The output of a tool call, as a run keeps it."""
 
     text: str
     sources: list[str] = field(default_factory=list)
@@ -39,13 +39,13 @@ class CallOutput:
 
 @dataclass(frozen=True)
 class OpenedTeam:
-    """A team of a folder with its tools, as a Worker loads it."""
+    """The team in a folder with its tools, as a Worker loads it."""
 
     team: Team
     _loaded: "LoadedTeam"
 
     def role(self, name: str) -> Role:
-        """Returns the role of that name. Raises LookupError."""
+        """Returns the role with that name. Raises LookupError if there is none."""
         for role in self.team.roles:
             if role.name == name:
                 return role
@@ -53,7 +53,10 @@ class OpenedTeam:
         raise LookupError(f"team '{self.team.name}' has no role '{name}'; it has: {known}")
 
     def schema(self, tool_name: str) -> dict[str, Any]:
-        """Returns the JSON schema of a tool's arguments, as models get it. Raises LookupError."""
+        """Returns the JSON schema of a tool's arguments for models.
+
+        Raises LookupError if there is no such tool.
+        """
         found = self._loaded.toolbox.get(tool_name)
         if found is None:
             known = ", ".join(self._loaded.toolbox.names())
@@ -69,19 +72,20 @@ class OpenedTeam:
         attachments: Mapping[str, str] | None = None,
         **arguments: Any,
     ) -> CallOutput:
-        """Returns the output of a call by a role.
+        """Calls a tool in a role and returns its output.
 
-        Raises ToolMisuse with what the model would read: of a tool that the role may not use, of
-        wrong arguments, of a failure. `attachments` are the texts of the subtask's attachments.
+        `attachments` are the texts of the subtask's attachments. Raises ToolMisuse, with the
+        message for the model, if the role may not use the tool, if arguments are wrong, or if the
+        tool fails.
         """
         role, toolbox = self.role(role_name), self._loaded.toolbox
-        return await _called(toolbox, role, tool_name, arguments, attachments)
+        return await _call(toolbox, role, tool_name, arguments, attachments)
 
 
 async def open_team(folder: Path | str) -> OpenedTeam:
     """Returns the team in a folder with a `team.toml`.
 
-    Raises ValueError with all its problems, as `temporal-supervisor teams` names them.
+    Raises ValueError with all problems, as `temporal-supervisor teams` lists them.
     """
     require_our_packages("activities")
     from activities.teams.team_files import TeamError, TeamFiles
@@ -102,16 +106,19 @@ async def call_tool(
     attachments: Mapping[str, str] | None = None,
     **arguments: Any,
 ) -> CallOutput:
-    """Returns the output of a tool for these arguments; raises as `OpenedTeam.call`."""
+    """Calls a tool with these arguments and returns its output.
+
+    Raises ToolMisuse like `OpenedTeam.call`.
+    """
     require_our_packages("activities")
     from activities.teams.toolbox import Toolbox
 
     role = Role(name=_TESTER, description="Tests it.", system_prompt="-", tools=[tool.name])
-    toolbox = Toolbox([replace(tool, run=_awaited(tool.run))])
-    return await _called(toolbox, role, tool.name, arguments, attachments)
+    toolbox = Toolbox([replace(tool, run=_as_async(tool.run))])
+    return await _call(toolbox, role, tool.name, arguments, attachments)
 
 
-async def _called(
+async def _call(
     toolbox: "Toolbox",
     role: Role,
     tool_name: str,
@@ -129,8 +136,8 @@ async def _called(
     return CallOutput(ran.text, ran.sources, ran.artifacts)
 
 
-def _awaited(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Returns the function as one that is awaited: a plain one gets a thread, as in a Worker."""
+def _as_async(run: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """Returns a function as a coroutine function; a plain one runs in a thread, as in a Worker."""
     if inspect.iscoroutinefunction(run):
         return run
 

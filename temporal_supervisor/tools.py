@@ -38,9 +38,9 @@ _DESCRIPTION_CHARS = 4000  # of an MCP server's tool: a page that each turn pays
 
 
 class Arguments(BaseModel):
-    """Base of every tool's arguments.
+    """The base class of tools' arguments; unknown arguments are rejected.
 
-    Unknown ones are refused, so that the model learns of its mistake.
+    So the model learns of its mistake.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -50,12 +50,12 @@ A = TypeVar("A", bound=Arguments)
 
 
 class ToolMisuse(Exception):
-    """The model used a tool wrongly. The message goes back to it and says what to do instead."""
+    """The model used a tool wrongly; the message tells the model what to do instead."""
 
 
 @dataclass(frozen=True)
 class NewArtifact:
-    """Content that a tool produced for the user."""
+    """Content that a tool made for the user."""
 
     name: str
     media_type: str
@@ -64,12 +64,11 @@ class NewArtifact:
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """`text` goes to the model; `sources` are its origins and become part of the finding.
+    """The output of a tool: `text` for the model, `sources` for the finding.
 
-    `readings` say how the texts of a file were read for it, for the people who check a figure.
-
-    If it `asks`, the call is not done: its text is a question to a person, and it is made again
-    with the reply under that key. `choices` are replies to choose from.
+    `readings` describe how texts in a file were read, for people who check a figure. If it `asks`,
+    the call is not done: the text is a question to a person, and the call is repeated with the
+    reply under that key. `choices` are suggested replies.
     """
 
     text: str
@@ -153,7 +152,7 @@ class Tool(ToolWords, Generic[A]):
 
     @property
     def searches(self) -> int:
-        """The number of searches, which cost extra, that one call of the model may make."""
+        """The number of searches, which cost extra, in one call of the model."""
         if self.provided is None or self.provided["name"] != "web_search":
             return 0
         most: int = self.provided["max_uses"]
@@ -161,23 +160,23 @@ class Tool(ToolWords, Generic[A]):
 
     @property
     def outward(self) -> bool:
-        """True if its calls have a queue of their own where processes are split."""
+        """True if its calls have their own queue where processes are split."""
         return self.outside or self.effects == "outward"
 
     @property
     def reads_data(self) -> bool:
-        """True if it may show the data of a run, as an author's tool may; databases are not."""
+        """True if it may show a run's data, as an author's tool may; databases do not count."""
         reads_files = self.catalogue is not None and not self.outside
         return self.reads_attachments or reads_files or (self.own and self.reads == "private")
 
     @property
     def is_fixed(self) -> bool:
-        """True if a call has the same output throughout a run: it reads files, or computes."""
+        """True if equal calls have equal outputs in a run: it reads files, or computes."""
         changes = self.outward or self.own or self.pinned is not None or self.provided is not None
         return self.effects == "read" and not changes
 
     def as_pinned(self, pinned: Pinned | None) -> "Tool[A]":
-        """Returns the tool with that definition."""
+        """Returns the tool with a pinned definition."""
         if pinned is None:
             return self
         return replace(
@@ -187,18 +186,18 @@ class Tool(ToolWords, Generic[A]):
         )
 
     def schema(self) -> dict[str, Any]:
-        """Returns the JSON schema of the arguments. It is shared, so do not change it."""
+        """Returns the JSON schema of the arguments, which is shared: do not change it."""
         return self.pinned.input_schema if self.pinned else _schema(self.arguments)
 
 
 class ToolSource(Protocol):
-    """A source of tools: a team's files, its `tools.py`, a server."""
+    """A source of tools: a team's file, its `tools.py` or a server."""
 
     async def open(self) -> list[Tool[Any]]:
-        """Returns its tools. Raises ValueError with what is wrong with its configuration."""
+        """Returns its tools. Raises ValueError if its configuration is wrong."""
 
     async def problems(self) -> list[str]:
-        """Returns the files that cannot be read now, each with the reason."""
+        """Returns a line with the reason for each file that cannot be read now."""
         return []
 
 
@@ -214,14 +213,14 @@ R = TypeVar("R")
 
 
 class FunctionArguments(Arguments):
-    """The base of arguments that are read from a function's parameters."""
+    """The base class of arguments that are made from a function's parameters."""
 
     model_config = ConfigDict(protected_namespaces=())
 
 
 @dataclass(frozen=True)
 class FunctionTool(Tool[Any], Generic[P, R]):
-    """A tool made by the decorator `tool`. It can be called as the function that it was made of."""
+    """A tool made by the decorator `tool`; it can still be called as the function."""
 
     function: Callable[P, R] = field(kw_only=True)
 
@@ -266,19 +265,19 @@ def tool(
     description: str = "",
     **options: Unpack[ToolOptions],
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
-    """Makes a tool of a function, `def` or `async def`; a decorator, with or without brackets.
+    """Makes a tool from a function, also as a decorator with or without brackets.
 
-    The arguments' schema comes from the parameters' types and defaults, which pydantic reads; what
-    a parameter is for is said by `Annotated[str, Field(description="...")]`. A parameter of the
-    type ToolContext gets the call's context and is no argument. Name and description are the
-    function's name and docstring unless they are given. `options` are fields of Tool, such as
-    `effects="write"`. Raises TypeError for a function of which no tool can be made.
+    The schema of the arguments comes from the parameters' types and defaults, which pydantic reads;
+    `Annotated[str, Field(description="...")]` describes a parameter. A parameter of type
+    ToolContext gets the call's context and is no argument. Name and description default to the
+    function's name and docstring. `options` are fields of Tool, such as `effects="write"`. Raises
+    TypeError if no tool can be made from the function.
     """
 
-    def made(given: Callable[P, R]) -> FunctionTool[P, R]:
-        return _tool_of(given, name, description, options)
+    def decorate(decorated: Callable[P, R]) -> FunctionTool[P, R]:
+        return _tool_of(decorated, name, description, options)
 
-    return made if function is None else made(function)
+    return decorate if function is None else decorate(function)
 
 
 def _tool_of(
@@ -304,7 +303,7 @@ def _tool_of(
 
 
 def _fields_of(function: Callable[..., Any], name: str) -> tuple[dict[str, Any], str | None]:
-    """Returns type and default of each argument, and the name of the parameter for the context."""
+    """Returns type and default of each argument, and the name of the context's parameter."""
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     context_name: str | None = None
@@ -328,17 +327,19 @@ def _runner(
     names: list[str],
     context_name: str | None,
 ) -> Callable[[Any, ToolContext], Any]:
-    """Returns the function that a Worker calls: with arguments as a model, and the context."""
+    """Returns the function that a Worker calls with the arguments' model and the context."""
 
-    def given(arguments: Any, context: ToolContext) -> dict[str, Any]:
-        words = {name: getattr(arguments, name) for name in names}
-        return words if context_name is None else {**words, context_name: context}
+    def keywords(arguments: Any, context: ToolContext) -> dict[str, Any]:
+        values = {name: getattr(arguments, name) for name in names}
+        if context_name is not None:
+            values[context_name] = context
+        return values
 
     async def run(arguments: Any, context: ToolContext) -> Any:
-        return await function(**given(arguments, context))
+        return await function(**keywords(arguments, context))
 
     def run_in_thread(arguments: Any, context: ToolContext) -> Any:
-        return function(**given(arguments, context))
+        return function(**keywords(arguments, context))
 
-    # A Worker asks which of both it is: a plain function gets a thread.
+    # A Worker looks at the kind of function: a plain one gets a thread.
     return run if inspect.iscoroutinefunction(function) else run_in_thread

@@ -1,7 +1,7 @@
-"""A run with the runs nested in it, each asked for what it shows of itself.
+"""A run with its nested runs, whose statuses are put together.
 
-A run knows of a nested one how many of its waits need people and what is spent. So clients put the
-whole together: waits, breakers and counts of nested runs, under the subtasks that they work on.
+A run knows only how many waits of a nested run need people, and what it has spent. So clients query
+each nested run and put its waits, breakers and counts under the subtask that it works on.
 """
 
 from contextlib import suppress
@@ -13,9 +13,9 @@ from temporal_supervisor.supervision.contract import Status, SubtaskReport
 
 
 async def all_pages(client: Client, run_id: str, since: str = "") -> Status:
-    """Returns the status of a run with all its pages in one, without what nested runs show.
+    """Returns the status of a run with all pages, without the state of nested runs.
 
-    With a version that it had before, only with the subtasks that have changed since.
+    With the version of an earlier status, only subtasks that changed after it are listed.
     """
     asked = (since,) if since else ()  # a Worker of an earlier version knows no such argument
     status = await query(client, run_id, "status", Status, 0, *asked)
@@ -28,9 +28,9 @@ async def all_pages(client: Client, run_id: str, since: str = "") -> Status:
 
 
 class TreeStatus:
-    """The status of a run and of those nested in it, for who asks again and again.
+    """The status of a run and its nested runs, for repeated reading.
 
-    Of the subtasks only those that have changed are read again.
+    Only subtasks that have changed are read again.
     """
 
     def __init__(self, client: Client, run_id: str) -> None:
@@ -41,7 +41,7 @@ class TreeStatus:
         self._nested: dict[str, TreeStatus] = {}
 
     async def read(self) -> Status:
-        """Returns the status of the run with what its open nested runs show of themselves."""
+        """Returns the status of the run with the waits of its open nested runs."""
         status = await all_pages(self._client, self._run_id, self._version)
         if not status.since:  # these are all: it is the first time, or the plan is another one
             self._reports = {}
@@ -67,21 +67,21 @@ def _own(report: SubtaskReport) -> SubtaskReport:
 
 
 async def tree_status(client: Client, run_id: str) -> Status:
-    """Returns the status of a run with what its open nested runs show of themselves."""
+    """Returns the status of a run with the waits of its open nested runs."""
     return await TreeStatus(client, run_id).read()
 
 
 async def waits_of(client: Client, run_id: str) -> list[Item]:
-    """Returns the waits for people in one run, on all levels."""
+    """Returns the waits for people in a run, on all levels."""
     status = await tree_status(client, run_id)
     return [Item(run_id, status.goal, wait) for wait in status.waiting if wait.for_person]
 
 
 def _add_nested(status: Status, report: SubtaskReport, below: Status) -> None:
-    """Adds the status of a nested run to that of the run above, whose subtask `report` is."""
+    """Adds the status of a nested run to its parent's, under the subtask `report`."""
     nested = report.nested
     assert nested is not None
-    status.waiting += [wait.below(report.id) for wait in below.waiting]
+    status.waiting += [wait.as_nested_in(report.id) for wait in below.waiting]
     status.breakers += below.breakers
     status.usage = status.usage - nested.spent + below.usage
     status.flags = status.flags | below.flags

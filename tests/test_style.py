@@ -23,6 +23,13 @@ COLUMNS = 100
 CLAUSE = "what|why|how|that of|those|which|where|whether|whose|who|the same"
 ODD_START = re.compile(rf"(when|if|without|that|({CLAUSE}))\b|\w+ ({CLAUSE})\b", re.IGNORECASE)
 
+# Words that tell too little as the whole name of a function: it says what it does to what.
+VAGUE_WORDS = """
+    ask asked asks get gets give given gives gone has have keep kept known knows look looked make
+    made put said say says show shown take taken takes tell tells told what
+"""
+VAGUE_NAMES = frozenset(VAGUE_WORDS.split())
+
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -52,6 +59,21 @@ def odd_docstrings(module: Module) -> Iterator[str]:
     for place, node in definitions(module):
         docstring = ast.get_docstring(node) if isinstance(node, documented) else None
         if docstring and is_odd(docstring):
+            yield place
+
+
+def is_vague(name: str) -> bool:
+    """True if a name of a function is a single word that does not tell what it does to what."""
+    return name.removeprefix("_") in VAGUE_NAMES
+
+
+def vague_names(module: Module) -> Iterator[str]:
+    """Yields the places of functions and methods with vague names.
+
+    The list of exceptions has public names (`Run.asked`) and standard words (`get` of a store), too.
+    """
+    for place, node in definitions(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_vague(node.name):
             yield place
 
 
@@ -85,6 +107,7 @@ def dense_expressions(module: Module) -> Iterator[str]:
 RULES: dict[str, Callable[[Module], Iterator[str]]] = {
     "odd_docstrings": odd_docstrings,
     "dense_expressions": dense_expressions,
+    "vague_names": vague_names,
 }
 
 
@@ -148,6 +171,14 @@ def test_ceilings_are_those_of_modules_that_exist() -> None:
 )
 def test_odd_forms_are_told_from_plain_ones(docstring: str, odd: bool) -> None:
     assert is_odd(docstring) == odd
+
+
+@pytest.mark.parametrize(
+    ("name", "vague"),
+    [("take", True), ("_shown", True), ("take_over", False), ("__get__", False), ("cancel", False)],
+)
+def test_vague_names_are_told_from_others(name: str, vague: bool) -> None:
+    assert is_vague(name) == vague
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,8 @@ class SupervisorWorkflow(Handlers):
         nested = self._nested
         self._state = state = self._new_state(request)
         run_id = nested.run.run_id if nested else workflow.info().workflow_id
-        state.trace.show_to(partial(log_event, run_id))
-        state.models.wake(self._changed.set)
+        state.trace.set_listener(partial(log_event, run_id))
+        state.models.set_listener(self._changed.set)
         self._outbox = Outbox(state, is_nested=nested is not None)
         self._updates = UpdateIntake(state, nested, self._wake_all)
         own_run, issue_soon = self._own_run(), self._outbox.issue_soon

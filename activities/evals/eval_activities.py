@@ -41,7 +41,7 @@ from temporal_supervisor.supervision.scores.score import (
     Opinion,
     Score,
     is_in_words,
-    scored,
+    score_of,
 )
 from temporal_supervisor.supervision.scores.score_table import table_of
 
@@ -106,7 +106,7 @@ class EvalActivities:
         kept = await self.store.find(key)
         if kept is None:
             run = await self._ended_run(given, case)
-            score = scored(case.question, case.name, case.variant, run)
+            score = score_of(case.question, case.name, case.variant, run)
             if given.unscored:
                 return JudgedCase(verdict=score.verdict, usage=score.usage)
             await self.store.create(key, score.model_dump_json().encode("utf-8", "replace"))

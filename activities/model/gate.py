@@ -101,7 +101,7 @@ class ModelGate:
     async def _first_in_line(self, request: ModelRequest) -> CallTicket:
         model = request.model
         breaker = self.breaker(model)
-        while isinstance(held := breaker.ask(self._clock(), request.call), Hold):
+        while isinstance(held := breaker.request_ticket(self._clock(), request.call), Hold):
             if held.why == "open":
                 raise _circuit_open(model, held.seconds, self._last_failures.get(model, "not sent"))
             if held.why == "no room":

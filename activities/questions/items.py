@@ -25,7 +25,14 @@ from temporal_supervisor.supervision.base.text import cut, one_line, size
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask, template_of
 from temporal_supervisor.supervision.contract.team import Team
-from temporal_supervisor.supervision.planning.expansion import ITEM_BYTES, Data, expanded, item_text, items_of, matching
+from temporal_supervisor.supervision.planning.expansion import (
+    ITEM_BYTES,
+    Data,
+    item_text,
+    items_of,
+    matching,
+    with_items,
+)
 from temporal_supervisor.supervision.results.answer_table import ItemRow, emptiness, first_rows, list_of_rows, table_csv
 from temporal_supervisor.supervision.results.payload_fit import cut_to
 from temporal_supervisor.supervision.results.shown_links import without_links
@@ -153,7 +160,7 @@ class Expansions:
             return ExpandReply(found=found, problem="" if items else problem)
 
         run_id = call.run.run_id
-        whole = expanded(plan, subtasks)
+        whole = with_items(plan, subtasks)
         # By themselves, so that a brief is the same whatever else the plan has by then.
         items_alone = plan.model_copy(update={"subtasks": subtasks, "revision": 1})
         reply = ExpandReply(

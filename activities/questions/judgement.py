@@ -34,7 +34,7 @@ from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.result import Contradiction, Problem
 from temporal_supervisor.supervision.planning.plan_graph import description_problems
-from temporal_supervisor.supervision.results.hearsay import Known, KnownFinding, names_a_fault
+from temporal_supervisor.supervision.results.hearsay import KnownFinding, KnownTexts, names_a_fault
 
 # --- A better description -------------------------------------------------------------------------
 
@@ -114,8 +114,10 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
 
     reply, draft = await ask_model(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, write_prompt)
     # A worker agent's brief is a ground for its figures: what was made up here would be found there.
-    known = Known([goal, subtask.description, call.error.message, story, means])
-    description = cut(known.standing(draft.description), limits.DESCRIPTION_CHARS) if draft else ""
+    known = KnownTexts([goal, subtask.description, call.error.message, story, means])
+    description = ""
+    if draft:
+        description = cut(known.known_sentences(draft.description), limits.DESCRIPTION_CHARS)
     if not description_problems(subtask.model_copy(update={"description": description})):
         reply.description_ref = await desk.store.put_output(call.run.run_id, description)
         reply.preview = cut(description, limits.REPLY_PREVIEW_BYTES)
@@ -227,6 +229,28 @@ def review_request(
     return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, *again, "Review the findings."])
 
 
+def _conflicts(
+    conflicts: Sequence[ConflictDraft],
+    reviewed: Sequence[str],
+    known: KnownTexts,
+) -> list[Contradiction]:
+    """Returns the conflicts between reviewed findings: one for each set of them."""
+    found: dict[frozenset[str], Contradiction] = {}
+    for conflict in conflicts:
+        named = dict.fromkeys(conflict.subtask_ids)
+        ids = [subtask_id for subtask_id in named if subtask_id in reviewed]
+        if len(ids) < 2 or not conflict.description.strip():
+            continue
+        new = Contradiction(subtask_ids=ids, description="")
+        joint = found.setdefault(frozenset(ids), new)
+        known_words = known.known_sentences(conflict.description)
+        description = f"{joint.description}\n{known_words}".strip()
+        joint.description = cut(description, limits.PARAGRAPH_BYTES)
+    for joint in found.values():
+        joint.description = joint.description or _DIFFER
+    return [*found.values()]
+
+
 async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     """Returns feedback on the findings that fall short, and conflicts between findings."""
     plan, goal = await read_plan(desk.store, call.plan_ref), await read_text(desk.store, call.goal_ref)
@@ -246,7 +270,9 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     given = [goal, *(subtask.whole for subtask in plan.subtasks)]
     says_anything = _says_anything(draft)
     outputs = await outputs_behind(desk.store, findings) if says_anything else []
-    known = await asyncio.to_thread(Known.to_run, given, findings, outputs) if says_anything else Known([])
+    known = KnownTexts([])
+    if says_anything:
+        known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
     asked = {subtask.id: subtask.whole for subtask in plan.subtasks}
     by_id = {finding.subtask_id: finding for finding in findings}
 
@@ -257,29 +283,17 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
         if not verdict.ok and has_feedback and verdict.subtask_id in reviewed:
             failing.append(verdict)
     for verdict in failing[: limits.VERDICTS]:
-        words = cut(known.standing(verdict.feedback), limits.FEEDBACK_BYTES)
+        words = cut(known.known_sentences(verdict.feedback), limits.FEEDBACK_BYTES)
         subtask = asked.get(verdict.subtask_id, goal)
         if words and _has_effect(words, subtask, by_id[verdict.subtask_id], outputs):
             reply.feedback[verdict.subtask_id] = words
         else:
             reply.without_effect.append(verdict.subtask_id)
 
-    # Conflicts between the same findings are settled together.
-    found: dict[frozenset[str], Contradiction] = {}
-    for conflict in draft.conflicts:
-        named = dict.fromkeys(conflict.subtask_ids)
-        ids = [subtask_id for subtask_id in named if subtask_id in reviewed]
-        if len(ids) < 2 or not conflict.description.strip():
-            continue
-        new = Contradiction(subtask_ids=ids, description="")
-        joint = found.setdefault(frozenset(ids), new)
-        description = f"{joint.description}\n{known.standing(conflict.description)}".strip()
-        joint.description = cut(description, limits.PARAGRAPH_BYTES)
-    for joint in found.values():
-        joint.description = joint.description or _DIFFER
-    reply.conflicts = [*found.values()][: limits.CONFLICTS]
+    reply.conflicts = _conflicts(draft.conflicts, reviewed, known)[: limits.CONFLICTS]
 
-    lacks = (one_line(known.standing(item), limits.PARAGRAPH_BYTES) for item in draft.missing)
+    points = (known.known_sentences(item) for item in draft.missing)
+    lacks = (one_line(point, limits.PARAGRAPH_BYTES) for point in points)
     reply.missing = [*filter(None, lacks)][: limits.PLAN_LACKS]
     return reply
 
@@ -375,8 +389,9 @@ async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
         reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
         goal, findings = await read_text(desk.store, call.goal_ref), await known_findings(desk.store, call.findings)
         outputs = await outputs_behind(desk.store, findings)
-        known = await asyncio.to_thread(Known.to_run, [goal, call.description], findings, outputs)
-        reply.resolution = cut(known.standing(judged.reason), limits.PARAGRAPH_BYTES)
+        given = [goal, call.description]
+        known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
+        reply.resolution = cut(known.known_sentences(judged.reason), limits.PARAGRAPH_BYTES)
     return reply
 
 

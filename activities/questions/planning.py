@@ -267,8 +267,8 @@ def _check_plan(
 
     plan = _without_teams_as_candidates(plan, usable)
     earlier = [subtask.id for subtask in previous.subtasks] if previous else []
-    incapable = capabilities.incapable(plan, usable)
-    assigned = capabilities.assigned(plan, usable, large, earlier)
+    incapable = capabilities.capability_problems(plan, usable)
+    assigned = capabilities.with_assigned_roles(plan, usable, large, earlier)
     if call.own_plan is None:
         assigned, moved = capabilities.with_readers(assigned, usable, large)
         reply.put_right += moved
@@ -277,7 +277,7 @@ def _check_plan(
     reply.incapable = bool(incapable)
     reply.problems = problems + incapable
     if not reply.problems:
-        reply.problems = capabilities.unreadable(assigned, usable, large)
+        reply.problems = capabilities.attachment_problems(assigned, usable, large)
     if reply.problems:
         return None
 

@@ -150,7 +150,8 @@ class Toolbox:
         """Returns the problems of roles with tools that no role may have together."""
         problems = []
         for role in roles:
-            why = policy.joined({tool.name: tool for tool in self.tools_named(role.tools)})
+            tools = {tool.name: tool for tool in self.tools_named(role.tools)}
+            why = policy.why_not_together(tools)
             if why:
                 problems.append(f"roles.{role.name}.tools: {why}")
         return problems
@@ -341,7 +342,7 @@ async def open_toolbox(
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:
             problems.append(f"{where}: {error}")
-    said = {each.name: each.said for each in entries}
+    said = {each.name: each.as_tool_fields for each in entries}
     try:
         return Toolbox([replace(tool, **said.get(tool.name, {})) for tool in tools], opened), problems
     except ValueError as error:

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.scores.score import Score
-from temporal_supervisor.supervision.scores.score_table import EvalTable, compared, table_of
+from temporal_supervisor.supervision.scores.score_table import EvalTable, compare_tables, table_of
 
 FILE = Path(__file__).parent / "chance.json"
 SIZES = (12, 30, 60)
@@ -43,7 +43,7 @@ def _share(drawn: Random, size: int, loss: float) -> float:
         chances = [_chance(drawn) for _ in range(size)]
         before = _eval(drawn, chances)
         after = _eval(drawn, [chance * (1 - loss) for chance in chances])
-        (found,) = compared(before, after)
+        (found,) = compare_tables(before, after)
         worse += found.is_worse
     return worse / _PAIRS
 

@@ -1,6 +1,7 @@
-"""The demo, `temporal-supervisor demo`: a server, a model, a worker and one run on the bundled data, followed live.
+"""The command `demo`: a server, a model, a Worker and one run on the bundled data.
 
-With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL it uses that model, else the stand-in model.
+The run is followed live. With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL it uses that model, otherwise
+the stand-in model.
 """
 
 import argparse
@@ -52,7 +53,10 @@ _STANDIN = "it extracts, it does not reason"
 
 
 async def demo(wanted: dict[str, Any], access: Access) -> int:
-    """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code."""
+    """Starts server, model and Worker, runs the goal and prints the answer.
+
+    Returns the run's exit code.
+    """
     me = asyncio.current_task()
     assert me is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
@@ -78,7 +82,7 @@ async def demo(wanted: dict[str, Any], access: Access) -> int:
             print_out(f"model   the stand-in model at {url}: {_STANDIN}")
             print_out("        set ANTHROPIC_API_KEY for a real one")
             if found := await asyncio.to_thread(find_local_model):
-                print_out(f"        {found.said}: --local uses it")
+                print_out(f"        {found.description}: --local uses it")
         worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", print_out))
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
@@ -89,22 +93,22 @@ async def demo(wanted: dict[str, Any], access: Access) -> int:
 
 
 async def _watch(run: Run, access: Access, worker: "KeptWorker") -> int:
-    """Follows the run and restarts a killed worker; on a terminal all stays up after the answer."""
+    """Follows the run and restarts a killed Worker; on a terminal all stays up afterwards."""
     web = web_address(run.client, run.id)
     print_out(f"run     {run.id}" + (f"\n        {web}" if web else ""))
-    keeping = asyncio.create_task(worker.keep())
+    keeping = asyncio.create_task(worker.keep_running())
     screen_console = console()
     try:
         with Screen(screen_console, _FOLLOWING) as screen:
             worker.report = lambda text: screen.log(now_line(text, "head"))
 
-            async def look(_: Status | None) -> None:
+            async def require_worker(_: Status | None) -> None:
                 if keeping.done():
                     keeping.result()  # raises what ended it
 
-            outcome = await follow(run, screen, await access.store(), web, look)
+            outcome = await follow(run, screen, await access.store(), web, require_worker)
         worker.report = print_out
-        code = answer_report(run.id, outcome, web, model_notes(outcome)).show(screen_console)
+        code = answer_report(run.id, outcome, web, model_notes(outcome)).print_to(screen_console)
         if screen_console.is_terminal:
             print_out("\npage, server, Web UI and worker stay up: Ctrl-C ends them")
             with contextlib.suppress(asyncio.CancelledError):
@@ -118,9 +122,10 @@ async def _watch(run: Run, access: Access, worker: "KeptWorker") -> int:
 
 @dataclass
 class Served:
-    """A Python process for the time of an `async with` block, which begins when its `log` has a `line` with `ready`.
+    """A Python process for the time of a `with` block.
 
-    Raises CommandFailed if none comes.
+    The block begins when the process's `log` has a line with `ready`. Raises CommandFailed if there
+    is none.
     """
 
     name: str
@@ -137,7 +142,7 @@ class Served:
         return self._process.pid
 
     async def wait(self) -> int:
-        """Returns the exit code once it has ended."""
+        """Waits for the end of the process and returns its exit code."""
         return await self._process.wait()
 
     async def __aenter__(self) -> Self:
@@ -169,7 +174,7 @@ class Served:
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        """SIGTERM, and SIGKILL when that is not enough."""
+        """Sends SIGTERM, then SIGKILL if the process does not end."""
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         try:
@@ -178,20 +183,23 @@ class Served:
             await self.kill()
 
     async def kill(self) -> None:
-        """SIGKILL, as a crash would end it."""
+        """Sends SIGKILL, like a crash."""
         self._process.kill()
         await self._process.wait()
 
 
 class KeptWorker(Served):
-    """A Worker process; `report` is called at every end and start."""
+    """A Worker process that is restarted; `report` is called at every end and start."""
 
     def __init__(self, environ: Mapping[str, str], log: Path, report: Callable[[str], None]) -> None:
         super().__init__("the worker", ["-m", "worker_main"], environ, log, "worker ready")
         self.report = report
 
-    async def keep(self) -> None:
-        """Starts another Worker whenever one is killed. Raises CommandFailed if one ends by itself."""
+    async def keep_running(self) -> None:
+        """Starts another Worker whenever one is killed.
+
+        Raises CommandFailed if one ends by itself.
+        """
         while True:
             code = await self.wait()
             if code >= 0:
@@ -202,11 +210,14 @@ class KeptWorker(Served):
 
 
 def _wants_local() -> bool:
-    """True if a person at a terminal wants the model server that runs on this machine; not asked beside a key."""
+    """True if a person at a terminal chooses this machine's model server.
+
+    If there is a key, the question is not asked.
+    """
     if load_settings().has_model or not (console().is_terminal and sys.stdin.isatty()):
         return False
     found = find_local_model()
-    return found is not None and typer.confirm(f"{found.said}. Use it?")
+    return found is not None and typer.confirm(f"{found.description}. Use it?")
 
 
 def _last_line(log: Path) -> str:
@@ -215,7 +226,7 @@ def _last_line(log: Path) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command `temporal-supervisor demo`, and `make demo`. Exit codes as those of all commands."""
+    """The command `temporal-supervisor demo`, and `make demo`, with the usual exit codes."""
     keep_files_private()
     parser = argparse.ArgumentParser(prog="temporal-supervisor demo", description=__doc__)
     parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
@@ -231,7 +242,7 @@ def main(arguments: list[str] | None = None) -> None:
     access = Access(debug=options.debug)
     try:
         if options.local or (not options.standin and _wants_local()):
-            print_out(take_local_model().said)
+            print_out(take_local_model().description)
     except ValueError as error:
         parser.error(str(error))
 

@@ -1,1 +1,4 @@
-"""The process around workflows and activities: settings, connection, Workers, telemetry, the embedded server."""
+"""The process around workflows and activities: settings, connection, Workers, telemetry.
+
+It also runs the embedded server.
+"""

@@ -12,7 +12,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from temporal_supervisor.runtime.payloads import converter_with
-from temporal_supervisor.runtime.process import PROGRAM, command
+from temporal_supervisor.runtime.process import PROGRAM, shell_command
 from temporal_supervisor.runtime.server.embedded_server import PORT, read_record
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.trust import is_loopback
@@ -31,11 +31,14 @@ _REASONS = re.compile(
 
 
 class ConnectionFailed(Exception):
-    """No usable Temporal server; the message says which address was tried and what to do."""
+    """No usable Temporal server; the message has the tried address and the remedy."""
 
 
 def target(address: str | None = None, namespace: str | None = None) -> dict[str, Any]:
-    """Returns connection arguments: explicit ones, then `TEMPORAL_*` and profiles, then a running embedded server."""
+    """Returns connection arguments.
+
+    Explicit ones come first, then `TEMPORAL_*` and profiles, then a running embedded server.
+    """
     try:
         config: dict[str, Any] = dict(ClientConfig.load_client_connect_config())
     except Exception as error:  # the SDK raises several kinds for a bad file or profile
@@ -68,7 +71,10 @@ async def connect(
     report: Callable[[str], None] = lambda _: None,
     keys: "Keys | None" = None,
 ) -> Client:
-    """Returns a client of an existing namespace; tries again for `wait`, and reports that once. ConnectionFailed."""
+    """Returns a client of an existing namespace.
+
+    It tries again for the time `wait`, and reports that once. Raises ConnectionFailed.
+    """
     config = target(address, namespace)
     loop = asyncio.get_running_loop()
     until, waits = loop.time() + wait.total_seconds(), False
@@ -88,7 +94,10 @@ async def connect(
 
 
 async def namespace_id(client: Client) -> str:
-    """Returns the id of the client's namespace, which no other server's has; its name where it may not be asked for."""
+    """Returns the id of the client's namespace, which is unique among all servers.
+
+    It is the namespace's name if the client may not describe the namespace.
+    """
     try:
         return await _asked_namespace_id(client)
     except RPCError as error:
@@ -104,9 +113,9 @@ async def namespace_id(client: Client) -> str:
 
 
 async def _asked_namespace_id(client: Client) -> str:
-    """Returns the server's reply, asked again if it does not come in time.
+    """Returns the server's reply; asks again if it is late.
 
-    The server may be busy, or have just begun.
+    The server may be busy, or have just started.
     """
     request = DescribeNamespaceRequest(namespace=client.namespace)
     for _ in range(_NAMESPACE_TRIES - 1):
@@ -124,7 +133,7 @@ def _explain(address: str, error: Exception) -> str:
     found = _REASONS.search(str(error))
     why = found[0].lower() if found else "it does not answer"
     if _is_here(address):
-        helps = f"start one with {command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS"
+        helps = f"start one with {shell_command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS"
     else:
         helps = "is it up, and is TEMPORAL_ADDRESS right?"
     return f"no Temporal server at {address} ({why}): {helps}"

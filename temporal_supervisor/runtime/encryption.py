@@ -1,7 +1,8 @@
-"""Encryption of what runs say, by keys with names: AES-256-GCM with a random nonce (NIST SP 800-38D).
+"""Encryption of the texts of runs: AES-256-GCM with a random nonce (NIST SP 800-38D).
 
-Keys stand in a file, a line `name base64` for each. The first one encrypts, all of them decrypt: a new key is added
-below in every process, then moved to the top. SP 800-38D allows some 4 billion encryptions by one key.
+Keys are in a file with a line `name base64` for each. The first one encrypts, all of them decrypt:
+a new key is added at the bottom in every process, then moved to the top. SP 800-38D allows some 4
+billion encryptions by one key.
 """
 
 import base64
@@ -21,14 +22,17 @@ _HOW = 'write a line `NAME KEY` for each key, as `echo "2026-11 $(openssl rand -
 
 
 class Keys:
-    """Keys of 32 bytes by name; the first one encrypts. `place` binds a text to where it lies."""
+    """Keys of 32 bytes by name; the first one encrypts.
+
+    `place` binds an encrypted text to the place where it is stored.
+    """
 
     def __init__(self, keys: dict[str, bytes]) -> None:
         self.names = list(keys)
         self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
 
     def seal(self, data: bytes, place: str = "") -> bytes:
-        """Returns the data encrypted."""
+        """Returns the encrypted data."""
         name, nonce = self.names[0], os.urandom(_NONCE_BYTES)
         head = SEALED + bytes([len(name)]) + name.encode()
         return head + nonce + self._ciphers[name].encrypt(nonce, data, head + place.encode())
@@ -36,7 +40,7 @@ class Keys:
     def open(self, sealed: bytes, place: str = "") -> bytes:
         """Returns the decrypted content.
 
-        Raises LookupError without its key, ValueError if it or its place was changed.
+        Raises LookupError without its key, and ValueError if its data or place was changed.
         """
         start = len(SEALED) + 1
         end = start + (sealed[start - 1] if len(sealed) >= start else 0)
@@ -53,7 +57,10 @@ class Keys:
 
 
 def read_keys(file: Path) -> Keys:
-    """Returns the keys of a file. Raises ValueError if it can't be read, or is not one's own."""
+    """Returns the keys in a file.
+
+    Raises ValueError if the file can't be read, or is readable for others.
+    """
     try:
         unshared(file, file.stat(), os.getuid())
         lines = [line.split() for line in file.read_text(encoding="ascii").splitlines()]

@@ -1,4 +1,7 @@
-"""Model servers of this machine that speak the Messages API: found by their usual ports on loopback."""
+"""Model servers on this machine that speak the Messages API.
+
+They are found by their usual ports on loopback.
+"""
 
 import json
 import os
@@ -17,7 +20,7 @@ _NAME_CHARS = 200
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A server that answered, and the first model that it lists; `others` are how many more there are."""
+    """A server that answered, and the first model that it lists; `others` counts the rest."""
 
     server: str
     url: str
@@ -26,32 +29,39 @@ class LocalModel:
 
     @property
     def environ(self) -> dict[str, str]:
-        """Returns the variables that a Worker needs for it: names of models only where there is a choice."""
+        """The variables that a Worker needs for it; a model's name only if there are several."""
         url = {"ANTHROPIC_BASE_URL": self.url, "SUPERVISOR_MODEL": ""}
         names = ("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL") if self.others else ()
         return url | dict.fromkeys(names, self.model)
 
     @property
-    def said(self) -> str:
-        """Returns the server and its model, to be read."""
+    def description(self) -> str:
+        """The server, its URL and its model, for people."""
         more = f" and {self.others} more" if self.others else ""
         return f"{self.server} runs at {self.url} with {self.model}{more}"
 
     @property
     def worker_hint(self) -> str:
-        """Returns the sentence that says how a Worker uses it."""
-        return f"{self.said}: {process.command(process.PROGRAM, ['worker', '--local'])} uses it"
+        """A sentence with the command of a Worker that uses it."""
+        command = process.shell_command(process.PROGRAM, ["worker", "--local"])
+        return f"{self.description}: {command} uses it"
 
 
 def find_local_model(ports: Mapping[str, int] = SERVERS) -> LocalModel | None:
-    """Returns the first of these servers that lists a model; None if none does. Takes half a second at most."""
+    """Returns the first of these servers that lists a model; None if none does.
+
+    It takes half a second at most.
+    """
     with ThreadPoolExecutor(len(ports)) as threads:
-        found = list(threads.map(_asked, ports.items()))
+        found = list(threads.map(_model_at, ports.items()))
     return next((model for model in found if model is not None), None)
 
 
 def take_local_model() -> LocalModel:
-    """Puts a server of this machine into the environment. Raises ValueError if none answers."""
+    """Sets this process's variables to a model server of this machine, and returns it.
+
+    Raises ValueError if none answers.
+    """
     found = find_local_model()
     if found is None:
         known = ", ".join(f"{server} at {port}" for server, port in SERVERS.items())
@@ -60,20 +70,23 @@ def take_local_model() -> LocalModel:
     return found
 
 
-def _asked(server: tuple[str, int]) -> LocalModel | None:
+def _model_at(server: tuple[str, int]) -> LocalModel | None:
     name, port = server
     url = f"http://127.0.0.1:{port}"
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(f"{url}/v1/models", timeout=_SECONDS) as reply:
-            models = _names(json.loads(reply.read(_BYTES)))
+            models = _listed_names(json.loads(reply.read(_BYTES)))
     except (OSError, ValueError, RecursionError):
         return None
     return LocalModel(name, url, models[0], len(models) - 1) if models else None
 
 
-def _names(listed: object) -> list[str]:
-    """Returns the names in a list of models; empty for what is none, as another program may have the port."""
+def _listed_names(listed: object) -> list[str]:
+    """Returns the names in a list of models; empty for other JSON.
+
+    Another program may have the port.
+    """
     models = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(models, list):
         return []

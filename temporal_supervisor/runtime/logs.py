@@ -1,7 +1,7 @@
-"""The log of a Worker: each step of a run one line, to read or as JSON; what is expected is no alarm.
+"""The log of a Worker: one line for each step of a run, as text or JSON.
 
-A failed call of a model that Temporal tries again is everyday life, and its message says all. A bug keeps its
-traceback. Texts may be of others, so nothing in them starts a line or reaches a terminal.
+A failed model call that Temporal retries is normal, and its message is enough. A bug keeps its
+traceback. Texts may come from others, so nothing in them starts a line or controls a terminal.
 """
 
 import json
@@ -22,7 +22,7 @@ from temporalio.runtime import (
     TelemetryFilter,
 )
 
-from temporal_supervisor.runtime.telemetry import TRACES_LOST, instance
+from temporal_supervisor.runtime.telemetry import TRACES_LOST, instance_tags
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.text import clean, one_line
@@ -40,14 +40,17 @@ _SERVER_AWAY = "the Temporal server does not answer: trying again; what is finis
 
 
 class ShortLines(logging.Filter):
-    """Makes each expected failure one line, and each outage of the server or the collector one a minute."""
+    """Shortens expected failures to one line, and outages to one line a minute.
+
+    Outages are those of the server and of the telemetry collector.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._told = {_SERVER_AWAY: 0.0, TRACES_LOST: 0.0}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Returns False for records that say nothing to an operator; shortens the others in place."""
+        """Returns False for records that operators need not see, and shortens others in place."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, ApplicationError) and ErrorKind(error.type or "") is not ErrorKind.UNEXPECTED:
             info = getattr(record, "temporal_activity", None) or {}
@@ -77,10 +80,13 @@ class ShortLines(logging.Filter):
 
 
 class CleanLines(logging.Formatter):
-    """Writes a record on one line without escape sequences: local time, level, message, fields; indents tracebacks."""
+    """Formats a record as one line: local time, level, message, fields.
+
+    Escape sequences are removed, and tracebacks are indented.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the line of a record, and its traceback after it."""
+        """Returns the line of a record, followed by its traceback."""
         words = [record.getMessage(), *(f"{name}={_word(value)}" for name, value in _fields(record).items())]
         name = "" if record.name.startswith(_STEPS) else f" {record.name}:"
         line = f"{_time(record)} {record.levelname}{name} {one_line(clean(' '.join(words)), _LINE_BYTES)}"
@@ -88,7 +94,7 @@ class CleanLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as one JSON object on a line."""
+    """Formats a record as one JSON object on a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line of a record."""
@@ -108,7 +114,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _word(value: object) -> str:
-    """Returns a value as one word; a text that is none is quoted, so that it can't pass for another field."""
+    """Returns a value as one word; other texts are quoted, so that they look like no field."""
     text = str(value)
     return text if _PLAIN.fullmatch(text) else json.dumps(clean(text), ensure_ascii=False)
 
@@ -120,9 +126,9 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 def configure(
     form: Literal["text", "json"], metrics: OpenTelemetryConfig | None, debug: bool = False
 ) -> Callable[[str], None]:
-    """Sets up this process's log and the SDK's core; with `debug` all that the SDK and Python have to say.
+    """Sets up this process's log and the SDK's; `debug` adds all that SDK and Python log.
 
-    Returns what writes a line for the operator.
+    Returns a function that writes a line for the operator.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if form == "json" else CleanLines())
@@ -135,17 +141,17 @@ def configure(
         filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
         forwarding=LogForwardingConfig(logger=logging.getLogger(_CORE)),
     )
-    telemetry = TelemetryConfig(logging=core, metrics=metrics, global_tags=instance() if metrics else {})
+    telemetry = TelemetryConfig(logging=core, metrics=metrics, global_tags=instance_tags() if metrics else {})
     Runtime.set_default(Runtime(telemetry=telemetry), error_if_already_set=False)
-    return _tell
+    return _write_for_operator
 
 
-def _tell(line: str) -> None:
-    """Writes a line for the operator; a warning has the level of one."""
+def _write_for_operator(line: str) -> None:
+    """Logs a line for the operator; warnings are logged as such."""
     level = logging.WARNING if line.startswith(_WARNS) else logging.INFO
     logging.getLogger(_STEPS).log(level, line.removeprefix(_WARNS))
 
 
-def say_last(line: str) -> None:
-    """Writes the line of why the process ends, as an error."""
+def write_last_line(line: str) -> None:
+    """Logs the reason for the end of the process as an error."""
     logging.getLogger(_STEPS).error(line)

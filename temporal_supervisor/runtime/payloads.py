@@ -1,4 +1,4 @@
-"""The data converter of every client, worker and replayer, and the one place where payload size is enforced."""
+"""The data converter of all clients, Workers and replayers, which limits payload sizes."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -33,9 +33,10 @@ _SEALED, _UNREADABLE = b"binary/encrypted", b"binary/unreadable"
 
 
 class BoundedPayloadConverter(PydanticPayloadConverter):
-    """Plain JSON of pydantic models; ApplicationError `PayloadTooLarge` above the hard cap, before anything is sent.
+    """Converts pydantic models as plain JSON, up to the hard cap.
 
-    Servers answer an oversized payload in ways from endless retries to ending the run.
+    Above it, ApplicationError `PayloadTooLarge` is raised before anything is sent, because servers
+    react to an oversized payload with anything from endless retries to ending the run.
     """
 
     def __init__(self) -> None:
@@ -56,10 +57,12 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
         return payloads
 
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
-        """Returns the decoded values; an Undecodable for each that is asked for without a type and can't be decoded.
+        """Returns the decoded values.
 
-        Such are the inputs of runs, which any client may send: an error would block the workflow task. Values of
-        a known type raise: results, the inputs of activities, the arguments of updates and queries.
+        A payload without a type hint that can't be decoded becomes an Undecodable. Such payloads
+        are inputs of runs, which any client may send, and an error would block the workflow task.
+        Values of a known type raise: results, inputs of activities, arguments of updates and
+        queries.
         """
         if not type_hints:
             return [self._untyped(payload) for payload in payloads]
@@ -80,7 +83,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
 
 
 def _refused(payload: Payload) -> str | None:
-    """Returns the reason why a payload is not decoded; None if it may be."""
+    """Returns the reason why a payload is not decoded; None if it is."""
     if len(payload.data) > _RAW_INPUT_BYTES:
         return f"it has more than {_RAW_INPUT_BYTES} bytes"
     encoding = payload.metadata.get("encoding")
@@ -91,23 +94,24 @@ def _refused(payload: Payload) -> str | None:
 
 
 class SealedPayloads(PayloadCodec):
-    """Payloads that only processes with the keys can read. Those that were sent in plain text are read, too.
+    """Encrypts payloads, so that only processes with the keys can read them.
 
-    One that can't be read becomes a payload that says so: an error here would block a workflow for ever.
+    Payloads in plain text are read too. One that can't be read becomes a payload with the reason,
+    because an error here would block a workflow for ever.
     """
 
     def __init__(self, keys: "Keys") -> None:
         self._keys = keys
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """Returns them encrypted."""
+        """Returns the encrypted payloads."""
         return [
             Payload(metadata={"encoding": _SEALED}, data=self._keys.seal(payload.SerializeToString()))
             for payload in payloads
         ]
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """Returns them decrypted."""
+        """Returns the decrypted payloads."""
         return [self._opened(payload) for payload in payloads]
 
     def _opened(self, payload: Payload) -> Payload:
@@ -120,10 +124,10 @@ class SealedPayloads(PayloadCodec):
 
 
 class ShortFailures(DefaultFailureConverter):
-    """Failures of anticipated kinds without stack traces and causes, which would be nine tenths of them."""
+    """Omits stack traces and causes of anticipated failures, nine tenths of their size."""
 
     def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
-        """Writes an exception into a failure."""
+        """Converts an exception to a failure."""
         super().to_failure(exception, payload_converter, failure)
         if ErrorKind(failure.application_failure_info.type) is not ErrorKind.UNEXPECTED:
             failure.stack_trace = ""
@@ -131,7 +135,7 @@ class ShortFailures(DefaultFailureConverter):
 
 
 class SealedFailures(ShortFailures):
-    """Failures with encrypted messages."""
+    """Encrypts the messages of failures."""
 
     def __init__(self) -> None:
         super().__init__(encode_common_attributes=True)
@@ -152,7 +156,7 @@ def converter_with(keys: "Keys | None") -> DataConverter:
 
 
 async def readable(failure: Failure, converter: DataConverter) -> Failure:
-    """Returns a failure of a history with its message, which is encrypted where payloads are."""
+    """Returns a failure from a history with its message decrypted."""
     copied = Failure()
     copied.CopyFrom(failure)
     error = await converter.decode_failure(copied)

@@ -1,4 +1,4 @@
-"""The process: its cache folder, rights of its files, commands, event loop, a safe exit."""
+"""Functions of a process: cache folder, file rights, commands, event loop, safe exit."""
 
 import asyncio
 import atexit
@@ -25,12 +25,15 @@ _Arguments = TypeVarTuple("_Arguments")
 
 
 def keep_files_private() -> None:
-    """Makes all files that this process and its children create the owner's alone; called first in each main."""
+    """Makes new files of this process and its children private; called first in each main."""
     os.umask(0o077)
 
 
-def command(program: str, words: Iterable[str], **environ: str) -> str:
-    """Returns a command of ours in backticks, quoted for a shell, after the variables that it is to have, if any."""
+def shell_command(program: str, words: Iterable[str], **environ: str) -> str:
+    """Returns one of our commands in backticks, quoted for a shell.
+
+    Variables that it needs come before it.
+    """
     given = [f"{name}={quote(value)}" for name, value in environ.items() if value]
     installed = Path(sys.executable).parent / program
     if not installed.exists():
@@ -57,7 +60,7 @@ def _from_here(path: Path) -> str:
 
 
 def run(main: Coroutine[Any, Any, _T]) -> _T:
-    """Runs a coroutine to its end, as `asyncio.run` does, and returns its result."""
+    """Runs a coroutine like `asyncio.run` and returns its result."""
     with asyncio.Runner(loop_factory=_OutlivedLoop) as runner:
         return runner.run(main)
 
@@ -65,9 +68,9 @@ def run(main: Coroutine[Any, Any, _T]) -> _T:
 class _OutlivedLoop(asyncio.SelectorEventLoop):
     """An event loop that the SDK's own threads may outlive.
 
-    Once it is closed it quietly takes no more callbacks. A call to the server that was given up, as
-    by a timeout, ends in one of these threads, and may hand its end over just when the loop closes.
-    Nobody waits for it by then, and a traceback on standard error would look like a fault.
+    Once it is closed, it silently drops further callbacks. A call to the server that was given up,
+    for instance at a timeout, ends in an SDK thread, which may deliver its end just when the loop
+    closes. Nobody waits for it by then, and a traceback on standard error would look like a fault.
     """
 
     def call_soon_threadsafe(
@@ -76,7 +79,7 @@ class _OutlivedLoop(asyncio.SelectorEventLoop):
         *args: *_Arguments,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Calls a function soon, from any thread; after the end of the loop, never."""
+        """Calls a function soon, from any thread; does nothing once the loop is closed."""
         try:
             return super().call_soon_threadsafe(callback, *args, context=context)
         except RuntimeError:
@@ -86,7 +89,10 @@ class _OutlivedLoop(asyncio.SelectorEventLoop):
 
 
 def cache_dir() -> Path:
-    """Returns the cache folder, made for its owner alone. Raises OSError if it can't be, or others can change it."""
+    """Returns the cache folder, which is created with access for its owner only.
+
+    Raises OSError if it can't be created, or others can change it.
+    """
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = Path(os.environ.get("SUPERVISOR_CACHE_DIR") or base / PROGRAM).expanduser().absolute()
     try:
@@ -106,7 +112,10 @@ _PR_SET_DUMPABLE = 4
 
 
 def keep_private() -> None:
-    """Closes environment and memory to children and other processes of the user, where Linux can; no core dumps."""
+    """Hides environment and memory from other processes of the user, where Linux can.
+
+    There are no core dumps either.
+    """
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
@@ -115,22 +124,26 @@ def keep_private() -> None:
 
 
 def search_later_objects_only() -> None:
-    """Has garbage searched among the objects that are made from now on: those of imported modules stay."""
+    """Restricts garbage collection to objects that are created from now on.
+
+    Objects of imported modules stay.
+    """
     gc.freeze()
     gc.set_threshold(limits.NEW_OBJECTS)
 
 
-def say(line: str) -> None:
+def write_stderr(line: str) -> None:
     """Writes a line to standard error, for the operator."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
 def exit_now(code: int = 0) -> NoReturn:
-    """Ends the process with this exit code, after its exit handlers and with its output flushed.
+    """Ends the process with an exit code, after its exit handlers and with flushed output.
 
-    The interpreter's own tear-down is skipped: a thread of the SDK that still lets go of a finished call aborts the
-    process in it, with exit code 134 (seen in a third of the processes that end right after a call).
+    The interpreter's own tear-down is skipped: in it, an SDK thread that still releases a finished
+    call aborts the process with exit code 134. That was seen in a third of the processes that end
+    right after a call.
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -1,9 +1,8 @@
-"""All uses of parts of temporalio that are private or experimental are in this module.
+"""All uses of private or experimental parts of temporalio.
 
-Each patch asks for the version that it was written for and for the names that it uses. With another
-version, or without them, it says so once in the log and leaves the SDK as it is. `UpdatesLast`
-decides in which order histories have their commands: without it nothing may run workflows.
-`docs/upstream/` describes the faults behind the patches.
+Each patch checks the SDK's version and the names that it uses. If they differ, it logs that once
+and leaves the SDK as it is. `UpdatesLast` determines the order of commands in histories: without it
+nothing may run workflows. `docs/upstream/` describes the faults behind the patches.
 """
 
 import asyncio
@@ -39,12 +38,12 @@ _QUIET = {"query_workflow", "remove_from_cache"}
 
 
 def _is_for_this_sdk(owner: object, *names: str) -> bool:
-    """True if this SDK has the right version, and the names that a patch uses."""
+    """True if this SDK has the right version and the names that a patch uses."""
     return version == _WRITTEN_FOR and all(hasattr(owner, name) for name in names)
 
 
 def _fits(patch: str, owner: object, *names: str) -> bool:
-    """True if a patch is for this SDK; else a line in the log says that it is left out."""
+    """True if a patch is for this SDK; otherwise logs that it is left out."""
     if _is_for_this_sdk(owner, *names):
         return True
     log.warning("temporalio %s is used without the patch '%s': it is for %s", version, patch, _WRITTEN_FOR)
@@ -55,10 +54,11 @@ def _fits(patch: str, owner: object, *names: str) -> bool:
 
 
 class TaskSlots(CustomSlotSupplier):
-    """Gives out so many slots for tasks of workflows in the cache, and so many for others: new, or to be replayed.
+    """Limits concurrent workflow tasks: `cached` for workflows in the cache, `others` for the rest.
 
-    The ten seconds of a workflow task begin when a Worker takes it. After a restart all runs come at once, each with
-    its whole history: side by side in one interpreter each replay takes as long as all together.
+    The rest are new workflows and replays. The ten seconds of a workflow task begin when a Worker
+    takes it. After a restart all runs come at once, each with its whole history, and each of
+    several replays in one interpreter takes as long as all together.
     """
 
     def __init__(self, cached: int, others: int) -> None:
@@ -66,7 +66,7 @@ class TaskSlots(CustomSlotSupplier):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
-        """Returns a permit as soon as there may be one more task of that kind."""
+        """Waits for a free slot of that kind and returns its permit."""
         self._loop = asyncio.get_running_loop()
         await self._free[ctx.is_sticky].acquire()
         return _Permit(ctx.is_sticky)
@@ -79,7 +79,7 @@ class TaskSlots(CustomSlotSupplier):
         """Does nothing: a permit counts from its reservation on."""
 
     def release_slot(self, ctx: SlotReleaseContext) -> None:
-        """Takes a permit back; the SDK calls this in a thread of its own."""
+        """Takes a permit back; the SDK calls this in its own thread."""
         if isinstance(ctx.permit, _Permit) and self._loop is not None:
             self._loop.call_soon_threadsafe(self._free[ctx.permit.is_sticky].release)
 
@@ -93,10 +93,11 @@ class _Permit(SlotPermit):
 
 
 def leave_plain_payloads() -> None:
-    """Has the Workers of this process visit payloads only where a codec or external storage is set.
+    """Makes Workers skip visits to payloads unless a codec or external storage is set.
 
-    For each activation of a workflow the SDK goes through all payloads six times, to decode and encode them and to
-    keep them elsewhere. Without a codec and external storage that changes nothing: a fifth of what a replay costs.
+    For each activation of a workflow the SDK visits all payloads six times, to decode, encode and
+    store them. Without codec and external storage that has no effect, and costs a fifth of a
+    replay.
     """
     bridge, visits = sys.modules.get("temporalio.bridge.worker"), ("decode_activation", "encode_completion")
     if not _fits("plain payloads", bridge, *visits):
@@ -123,7 +124,7 @@ def _where_needed(visit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
 
 
 class _Around(WorkflowRunner):
-    """Runs workflows as another runner does, but for what a patch changes."""
+    """Runs workflows like another runner, except for a patch's changes."""
 
     def __init__(self, runner: WorkflowRunner) -> None:
         self._runner = runner
@@ -141,16 +142,16 @@ _ENDS = ("complete_workflow_execution", "fail_workflow_execution", "cancel_workf
 
 
 class UpdatesLast(_Around):
-    """Has workflows take updates after all else of an activation, in Workers and in replays alike.
+    """Applies updates after everything else in an activation, in Workers and in replays.
 
-    Else an update that comes with the event of the task before it is taken first, and commands come
-    in another order than in later replays (`TMPRL1100`): docs/upstream/4. Histories of updated runs
-    are valid only with this order. So another SDK is refused: it would stop each open run that was
-    ever updated.
+    Otherwise an update that comes with an event of the previous task is applied first, and commands
+    come in another order than in later replays (`TMPRL1100`): docs/upstream/4. Histories of updated
+    runs are valid only with this order. So another SDK version is rejected: it would stop each open
+    run that was ever updated.
     """
 
     def __init__(self, runner: WorkflowRunner) -> None:
-        """Raises ValueError if the SDK is another one than this was written for."""
+        """Raises ValueError if the SDK has another version than this was written for."""
         super().__init__(runner)
         if not _is_for_this_sdk(WorkflowInstance, "activate"):
             raise ValueError(
@@ -159,7 +160,7 @@ class UpdatesLast(_Around):
             )
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        """Returns an instance that takes updates last."""
+        """Returns an instance that applies updates last."""
         instance = self._runner.create_instance(det)
         go_on = instance.activate
 
@@ -193,14 +194,14 @@ def _with_jobs(act: "WorkflowActivation", jobs: Sequence[Any]) -> "WorkflowActiv
 
 
 class WholeTasks(_Around):
-    """Runs workflows as `runner` does, but holds back what a query brings ahead of its workflow task.
+    """Runs workflows like `runner`, but holds back events that a query brings too early.
 
-    It keeps so many workflows `cached`, those used last. The SDK's own cache has more places, for when it is full the
-    SDK loses workflow tasks: docs/upstream/3.
-
-    A query that waits for a Worker comes with events of a workflow task that was not given out yet. The SDK hands them
-    to the workflow at once, a replay with the rest of that task, so that commands come in another order (`TMPRL1100`).
-    Here the workflow answers as its last task left it, and leaves the cache before the next one: docs/decisions/0004.
+    It keeps `cached` workflows, the most recently used. The SDK's own cache is larger, because the
+    SDK loses workflow tasks when it is full: docs/upstream/3. A query that waits for a Worker comes
+    with events of a workflow task that was not given out yet. The SDK applies them at once, but a
+    replay applies them with the rest of that task, so that commands come in another order
+    (`TMPRL1100`). Here the workflow answers in the state after its last task, and leaves the cache
+    before the next one: docs/decisions/0004.
     """
 
     def __init__(self, runner: WorkflowRunner, cached: int) -> None:
@@ -215,12 +216,12 @@ class WholeTasks(_Around):
         return self._cached + (_CACHE_MARGIN if version == _WRITTEN_FOR else 0)
 
     def serve(self, worker: Worker) -> None:
-        """Names the Worker that workflows are run for. Without it nothing is held back."""
+        """Sets the Worker that workflows are run for; without it nothing is held back."""
         if _fits("whole tasks", worker, "_bridge_worker"):
             self._worker = worker
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        """Returns an instance that gets whole workflow tasks only."""
+        """Returns an instance that gets only whole workflow tasks."""
         instance = self._runner.create_instance(det)
         if self._worker is None:
             return instance

@@ -1,4 +1,7 @@
-"""The search attributes of runs: added where permitted, then looked at again, because a wrong type blocks runs."""
+"""The search attributes of runs, which are added if possible and then checked.
+
+A search attribute of the wrong type would block runs.
+"""
 
 import contextlib
 
@@ -16,7 +19,10 @@ WANTED = {
 
 
 async def usable(client: Client) -> list[str]:
-    """Returns the wanted attributes that the server has with the right type; none if it refuses to list them."""
+    """Returns the attributes that the server has with the right type.
+
+    The list is empty if the server refuses to list them.
+    """
     try:
         request = ListSearchAttributesRequest(namespace=client.namespace)
         listed = await client.operator_service.list_search_attributes(request)
@@ -26,7 +32,10 @@ async def usable(client: Client) -> list[str]:
 
 
 async def ensure(client: Client) -> list[str]:
-    """Adds missing attributes and returns the usable ones. Never raises: a run can do without them."""
+    """Adds missing attributes and returns the usable ones.
+
+    It never raises: a run can do without them.
+    """
     have = await usable(client)
     missing = {name: kind for name, kind in WANTED.items() if name not in have}
     if missing:
@@ -38,7 +47,7 @@ async def ensure(client: Client) -> list[str]:
 
 
 def warnings(have: list[str]) -> list[str]:
-    """Returns a warning for each attribute that can't be used."""
+    """Returns a warning for each missing or unusable attribute."""
     return [
         f"search attribute {name} is not available: `temporal operator search-attribute create --name {name} "
         f"--type {'Keyword' if name in _KEYWORDS else 'Double'}`"

@@ -1,6 +1,6 @@
-"""Checks of an environment for what stops nothing at once.
+"""Checks of an environment for faults that stop nothing at once.
 
-Misspelt variables, missing folders, `/v1` in the URL.
+Examples are misspelt variables, missing folders and `/v1` in the URL.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,14 +19,17 @@ _FOLDERS = {"teams_dir": "SUPERVISOR_TEAMS_DIR", "secrets_dir": "SUPERVISOR_SECR
 
 
 class WrongPath(NamedTuple):
-    """A base URL with a part of the API's paths, which the client adds: every call gets a 404."""
+    """A base URL with a part of the API's paths, which the client adds itself.
+
+    Every call would get a 404.
+    """
 
     problem: str
     fix: str
 
 
 def wrong_path(settings: Settings) -> WrongPath | None:
-    """Returns the problem of such a base URL; None for any other."""
+    """Returns the problem of such a base URL; None for other URLs."""
     given = (settings.anthropic_base_url or "").rstrip("/")
     parts = urlsplit(given)
     known = next((end for end in _API_PATHS if parts.path.endswith(end)), None)
@@ -39,14 +42,14 @@ def wrong_path(settings: Settings) -> WrongPath | None:
 
 
 def start_warnings(settings: Settings, variables: Iterable[str]) -> Iterator[str]:
-    """Yields the warnings of a Worker's start: `odd_settings`, and a wrong path of the URL."""
+    """Yields the warnings of a Worker's start: `odd_settings` and a wrong URL path."""
     yield from odd_settings(settings, variables)
     if path := wrong_path(settings):
         yield f"{path.problem}: {path.fix}"
 
 
 def odd_settings(settings: Settings, variables: Iterable[str]) -> Iterator[str]:
-    """Yields a sentence for each variable that no setting has, and for each folder or team that is not there."""
+    """Yields a sentence for each unknown variable, and each missing folder or team."""
     known = [*_BESIDE, *map(_variable, Settings.model_fields)]
     for name in sorted(variables):
         if not name.startswith(_PREFIX) or name in known:

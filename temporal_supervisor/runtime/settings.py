@@ -1,4 +1,4 @@
-"""Settings of a process: `SUPERVISOR_*` variables or `.env`, and the provider's own variables."""
+"""The settings of a process: `SUPERVISOR_*` variables or `.env`, and the provider's variables."""
 
 import contextlib
 import hashlib
@@ -61,7 +61,10 @@ SecretName = Literal[
 
 
 class Settings(BaseSettings):
-    """Read once by a main with `load_settings` and handed on; nothing else reads the environment."""
+    """The settings; a main reads them once with `load_settings` and passes them on.
+
+    Nothing else reads the environment.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix="SUPERVISOR_", extra="ignore", env_parse_none_str="none", allow_inf_nan=False
@@ -200,19 +203,22 @@ class Settings(BaseSettings):
 
     @cached_property
     def keys(self) -> "Keys | None":
-        """The keys of histories and artifacts; None if these are not encrypted. Raises ValueError."""
+        """The keys of histories and artifacts; None if these are not encrypted.
+
+        Raises ValueError if the key file can't be used.
+        """
         from temporal_supervisor.runtime.encryption import read_keys  # few processes encrypt
 
         return read_keys(self.keys_file) if self.keys_file else None
 
     @property
     def notice_words(self) -> list[str]:
-        """The words of the command that gets notices, or a URL alone; empty without one."""
+        """The words of the command for notices, or a single URL; empty without one."""
         return shlex.split(self.notify.get_secret_value()) if self.notify else []
 
     @property
     def ceilings(self) -> Ceilings:
-        """The operator's ceilings over every request."""
+        """The operator's ceilings for every request."""
         return Ceilings(
             tokens=self.max_budget_tokens,
             usd=self.max_budget_usd,
@@ -234,18 +240,21 @@ class Settings(BaseSettings):
 
     @property
     def has_model(self) -> bool:
-        """True if a key, a token or a URL says which model endpoint to use."""
+        """True if a key, a token or a URL selects a model endpoint."""
         return bool(self.secret("anthropic_api_key") or self.secret("anthropic_auth_token") or self.anthropic_base_url)
 
     @property
     def chosen_models(self) -> list[str]:
-        """The models that the environment names; empty if none does: then the endpoint's only one is used."""
+        """The models in the environment; if there are none, the endpoint's only one is used."""
         named = [name for name in ("supervisor_model", "worker_model") if name in self.model_fields_set]
         return [model for name in named for model in getattr(self, name)]
 
     @property
     def asks_endpoint(self) -> bool:
-        """True if an endpoint is to be asked what it takes: the provider's own and the stand-in are known."""
+        """True if an endpoint is asked for its abilities.
+
+        Those of the provider itself and of the stand-in are known.
+        """
         return bool(self.anthropic_base_url) and self.model != "standin" and self.model_ask == "on"
 
     def endpoint_options(self) -> dict[str, Any]:
@@ -267,18 +276,18 @@ class Settings(BaseSettings):
         }
 
     def secret(self, name: SecretName) -> str | None:
-        """Returns the value of a secret setting; an empty one counts as missing."""
+        """Returns the value of a secret setting; None if it is missing or empty."""
         value: SecretStr | None = getattr(self, name)
         return (value.get_secret_value().strip() or None) if value else None
 
     @property
     def teams_folders(self) -> list[Path]:
-        """The folders that hold teams, first wins."""
+        """The folders with teams; the first one that has a team wins."""
         return ([self.teams_dir] if self.teams_dir else []) + [BUILTIN_TEAMS]
 
     @property
     def teams_mark(self) -> str:
-        """A word that is the same in two processes only if they read the same folders of teams."""
+        """A word that is equal in two processes only if they read the same team folders."""
         places = [socket.gethostname()]
         for folder in self.teams_folders:
             with contextlib.suppress(OSError):  # then there is none
@@ -288,10 +297,10 @@ class Settings(BaseSettings):
 
 
 def load_settings(env_file: Path | None = None) -> Settings:
-    """Returns the settings: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
+    """Returns the settings: from the environment, then from `env_file` or an existing ENV_FILE.
 
-    Raises ValueError for a wrong value, for a file that is missing or that others can write to, and for a file that
-    would send the key of the environment to another URL.
+    Raises ValueError for a wrong value, for a missing file, for a file that others can write to,
+    and for a file that would send the environment's key to another URL.
     """
     file = env_file or ENV_FILE
     if not file.is_file():
@@ -320,11 +329,11 @@ def _read(file: Path | None) -> Settings:
 
 
 def _place(parts: Sequence[str]) -> str:
-    """Returns the variable at which a fault is, with the entry: `SUPERVISOR_MODEL_WINDOW.mine`."""
+    """Returns the variable and entry with a fault: `SUPERVISOR_MODEL_WINDOW.mine`."""
     field, *entries = parts
     return ".".join([_variable(field), *entries])
 
 
 def _variable(field: str) -> str:
-    """Returns the variable of a field; others have theirs as the field's alias."""
+    """Returns the variable of a field: its alias, else `SUPERVISOR_` and its name."""
     return f"SUPERVISOR_{field.upper()}" if field in Settings.model_fields else field

@@ -1,6 +1,7 @@
-"""Traces and metrics by OpenTelemetry's own `OTEL_*` variables, over OTLP; off unless they ask for it.
+"""Traces and metrics over OTLP, configured by OpenTelemetry's own `OTEL_*` variables.
 
-A collector that is away or slow costs a bounded queue and a thread: what does not fit is lost.
+They are off by default. A collector that is away or slow costs a bounded queue and a thread; what
+does not fit is lost.
 """
 
 import asyncio
@@ -32,8 +33,11 @@ Signal = Literal["TRACES", "METRICS"]
 
 
 def is_wanted(signal: Signal, environ: Mapping[str, str]) -> bool:
-    """True if the variables ask for a signal. Raises ValueError if they ask for what is not supported."""
-    address = _address(signal, environ)
+    """True if the variables ask for a signal.
+
+    Raises ValueError if they ask for something that is not supported.
+    """
+    address = _collector_address(signal, environ)
     exporter = environ.get(f"OTEL_{signal}_EXPORTER") or ("otlp" if address else "none")
     if exporter == "none" or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
@@ -48,12 +52,13 @@ def is_wanted(signal: Signal, environ: Mapping[str, str]) -> bool:
 
 
 def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured: bool = False) -> Callable[[], bool]:
-    """Sets up the process's tracer provider and, if it is `measured`, its meter provider.
+    """Sets up the process's tracer provider and, if `measured`, its meter provider.
 
-    Returns what sends the rest, False if that is lost. Raises ValueError for what is not supported.
+    Returns a function that sends the rest, and returns False if that is lost. Raises ValueError for
+    unsupported variables.
     """
-    begins = [_traced] if is_wanted("TRACES", environ) else []
-    begins += [_measured] if measured and is_wanted("METRICS", environ) else []
+    begins = [_set_up_traces] if is_wanted("TRACES", environ) else []
+    begins += [_set_up_metrics] if measured and is_wanted("METRICS", environ) else []
     if not begins:
         return lambda: True
     # Imported late: a process without it does not pay for the SDK.
@@ -76,9 +81,9 @@ def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured
 
 
 def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig | None:
-    """Returns the target of Temporal's own metrics; None if there is none.
+    """Returns the target of Temporal's own metrics; None without one.
 
-    ValueError as `configure`.
+    Raises ValueError like `configure`.
     """
     if not is_wanted("METRICS", environ):
         return None
@@ -89,7 +94,7 @@ def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig
     if not (every.isdecimal() and int(every)):
         raise ValueError(f"OTEL_METRIC_EXPORT_INTERVAL={every}: write milliseconds")
     return OpenTelemetryConfig(
-        url=_address("METRICS", environ) or "http://localhost:4318/v1/metrics",
+        url=_collector_address("METRICS", environ) or "http://localhost:4318/v1/metrics",
         headers=parse_env_headers(headers, liberal=True),
         metric_periodicity=timedelta(milliseconds=int(every)),
         durations_as_seconds=True,
@@ -97,15 +102,15 @@ def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig
     )
 
 
-def instance() -> dict[str, str]:
-    """Returns the tag that tells this process's metrics from those of others, for those of the SDK's core."""
+def instance_tags() -> dict[str, str]:
+    """Returns the tag that identifies this process's metrics, for those of the SDK's core."""
     from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, Resource
 
     return {SERVICE_INSTANCE_ID: str(Resource.create().attributes[SERVICE_INSTANCE_ID])}
 
 
 def parent_of(run_id: str, first_run_id: str, place: str) -> Context | None:
-    """Returns the context of what belongs to a run or subtask, whose span may not be written yet.
+    """Returns the context for spans below a run or subtask, even before its own span is written.
 
     None if this process has no traces.
     """
@@ -120,7 +125,7 @@ def parent_of(run_id: str, first_run_id: str, place: str) -> Context | None:
 
 
 def run_started(run_id: str, first_run_id: str, began_at: int) -> None:
-    """Writes the span of the client that started a run, linked to the span in which the client did so."""
+    """Writes the span of a run's start, linked to the client's present span."""
     parent, beside = parent_of(run_id, first_run_id, run_id), trace.get_current_span().get_span_context()
     if parent is not None:
         links, facts = [trace.Link(beside)] if beside.is_valid else [], {spans.CONVERSATION: run_id}
@@ -129,7 +134,10 @@ def run_started(run_id: str, first_run_id: str, began_at: int) -> None:
 
 
 def count_waits(client: Client) -> None:
-    """Has the metrics say how many runs wait, by kind, as the server lists them: every Worker says the same."""
+    """Reports the number of waiting runs by kind, as the server lists them.
+
+    Every Worker reports the same numbers.
+    """
     loop = asyncio.get_running_loop()
 
     async def counted(kind: str) -> metrics.Observation:
@@ -152,14 +160,14 @@ def count_waits(client: Client) -> None:
     metrics.get_meter(spans.SCOPE).create_observable_gauge(spans.WAITING, [observe], "{run}", words)
 
 
-def _address(signal: Signal, environ: Mapping[str, str]) -> str | None:
+def _collector_address(signal: Signal, environ: Mapping[str, str]) -> str | None:
     if own := environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"):
         return own
     base = environ.get(_ENDPOINT)
     return f"{base.rstrip('/')}/v1/{signal.lower()}" if base else None
 
 
-def _traced(resource: "Resource") -> Callable[[], None]:
+def _set_up_traces(resource: "Resource") -> Callable[[], None]:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -180,7 +188,7 @@ def _traced(resource: "Resource") -> Callable[[], None]:
     return provider.shutdown
 
 
-def _measured(resource: "Resource") -> Callable[[], None]:
+def _set_up_metrics(resource: "Resource") -> Callable[[], None]:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader

@@ -1,6 +1,7 @@
-"""The end of a Worker process: in order after a signal, or by its watchdog when its event loop is frozen.
+"""The end of a Worker process: orderly after a signal, or by its watchdog.
 
-A frozen process still polls, and keeps the tasks that it takes from healthy ones.
+The watchdog ends a process whose event loop is frozen, because it would still poll, and keep the
+tasks that it takes from healthy ones.
 """
 
 import asyncio
@@ -29,11 +30,12 @@ SIGPROF ends a process whose interpreter is blocked by native code: no code of o
 
 
 class Watchdog:
-    """A thread that ends the process, with the stacks of all threads on standard error.
+    """A thread that ends a frozen process and writes the stacks of all threads.
 
-    It counts its own ticks, not the clock: a process that was paused as a whole is not frozen. Each tick also winds up
-    a timer of the kernel over CPU time, which rings when not even this thread gets to run: a regular expression or
-    another call of native code holds the interpreter.
+    They are written to standard error. It counts its own ticks, not the clock, so that a process
+    that was paused as a whole is not frozen. Each tick also restarts a kernel timer over CPU time,
+    which fires when not even this thread gets to run: a regular expression or other native code may
+    hold the interpreter.
     """
 
     def __init__(self) -> None:
@@ -55,7 +57,7 @@ class Watchdog:
         faulthandler.unregister(signal.SIGPROF)
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on `loop` must answer."""
+        """Begins to watch the event loop."""
         self._loop = loop
 
     def _tick(self) -> None:
@@ -74,7 +76,7 @@ class Watchdog:
         self._silent_ticks = 0
 
     def _end(self, reason: str) -> NoReturn:
-        """Ends the process at once; says why, what it works on, and where its threads stand."""
+        """Ends the process at once and writes the reason, its work, and the stacks of threads."""
         os.write(2, f"watchdog: {reason}: this process ends, other Workers continue its work\n".encode())
         names = [task.get_name() for task in asyncio.all_tasks(self._loop)] if self._loop else []
         work = [one_line(name, limits.SENTENCE_BYTES) for name in names if " of run " in name]  # as `heartbeat` names
@@ -84,7 +86,10 @@ class Watchdog:
 
 
 def stop_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Sets `stop` at the first signal; a second one ends the process at once, even while the loop is frozen."""
+    """Sets `stop` at the first signal; a second one ends the process at once.
+
+    That works even while the loop is frozen.
+    """
     signals = (signal.SIGINT, signal.SIGTERM)
 
     def on_signal(number: int, frame: FrameType | None) -> None:

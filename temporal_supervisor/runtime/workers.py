@@ -1,4 +1,4 @@
-"""The Temporal Workers of one process, with their queues, workflows and activities; and replays."""
+"""The Temporal Workers of a process, with queues, workflows and activities, and replayers."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -49,9 +49,10 @@ _PASSED_THROUGH = ("activities", "temporal_supervisor", "pydantic", "pydantic_co
 
 
 def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
-    """Returns the runner of workflow code: if `strict` in the SDK's sandbox, as in tests.
+    """Returns the runner of workflow code, which uses the SDK's sandbox if `strict`.
 
-    The sandbox loads the modules for each workflow and is entered for each payload, a fifth of a Worker's CPU.
+    Tests use the sandbox. It loads modules for each workflow and is entered for each payload, which
+    costs a fifth of a Worker's CPU.
     """
     if not strict:
         return UpdatesLast(UnsandboxedWorkflowRunner())
@@ -66,10 +67,7 @@ def replayer(
     strict: bool = False,
     interceptors: Sequence[Interceptor] = (),
 ) -> Replayer:
-    """Returns a replayer of those workflows, as Workers run them.
-
-    For `strict` see `workflow_runner`.
-    """
+    """Returns a replayer that runs workflows as Workers do; for `strict` see `workflow_runner`."""
     return Replayer(
         workflows=workflows,
         data_converter=converter,
@@ -97,14 +95,14 @@ def workers(
     store_id: str | None = None,
     teams: str = "",
 ) -> list[Worker]:
-    """Returns one Worker per queue.
+    """Returns one Worker for each queue.
 
-    Workflow processes also run tools: on the queue of their own workflows these start eagerly. A
-    process of a `pool` serves only the queue of the pool, with tools and, if "model" is a role of
-    it, model calls. `model_rate` is the highest number of model calls per second in a queue, unless
-    the queue is configured otherwise. With a `build_id` runs stay with the Workers of the build
-    that began them. The identity of each Worker has the `store_id` and the mark of its folders of
-    `teams`: programs that use others notice.
+    Workflow processes also run tools: on their workflows' own queue these start eagerly. A process
+    of a `pool` serves only the pool's queue, with tools and, if "model" is one of its roles, model
+    calls. `model_rate` limits model calls per second in a queue, unless the queue itself is
+    configured. With a `build_id` runs stay with the Workers of the build that began them. The
+    identity of each Worker contains the `store_id` and the mark of its folders of `teams`, so that
+    programs with others notice.
     """
     leave_plain_payloads()
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
@@ -189,19 +187,19 @@ def _workflow_worker(
 
 
 class ShownDetails(Interceptor):
-    """Adds the Markdown for the Web UI to replies to the SDK's query for a workflow's metadata.
+    """Adds the Web UI's Markdown to replies to the SDK's query for workflow metadata.
 
-    Setting it with every change, as the SDK means it, costs a large run more than all other work.
+    Setting it with every change, as the SDK intends, costs a large run more than all other work.
     """
 
     def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: A002
-        """Returns the part that sees queries."""
+        """Returns the interceptor class that handles queries."""
         return _Rendering
 
 
 class _Rendering(WorkflowInboundInterceptor):
     async def handle_query(self, input: HandleQueryInput) -> Any:  # noqa: A002
-        """Answers a query; only the metadata are completed."""
+        """Answers a query, and adds the details to metadata."""
         reply = await super().handle_query(input)
         details = getattr(workflow.instance(), "details", None)
         if isinstance(reply, WorkflowMetadata) and details is not None:

@@ -1,5 +1,5 @@
-"""The stand-in model: a small server that speaks the Messages API without any model behind it.
+"""The stand-in model: a small server that speaks the Messages API without a model.
 
-`server` serves a brain, `extract` is the one that ships; what it knows of tables and texts is in `lookup`.
-`python -m temporal_supervisor.standin --port N` starts them.
+`server` serves a brain, `extract` is the bundled one, and `lookup` reads tables and texts for it.
+`python -m temporal_supervisor.standin --port N` starts the server.
 """

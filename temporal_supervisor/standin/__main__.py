@@ -38,17 +38,17 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def beside() -> dict[str, str]:
+def start_in_thread() -> dict[str, str]:
     """Starts the stand-in in a thread of this process.
 
-    Returns the variables with which a Worker calls it.
+    Returns the variables that make a Worker call it.
     """
     url = serve_beside(BrainServer(think))
     return {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
 
 
 def _config(file: Path | None) -> bytes:
-    """Returns the scripted behaviour. Raises ValueError for a file that can't be read."""
+    """Returns the scripted behaviour. Raises ValueError for an unreadable file."""
     try:
         return file.read_bytes() if file else b"{}"
     except OSError as error:
@@ -66,7 +66,7 @@ def _log(file: Path | None) -> TextIO:
 
 
 def _listener(host: str, port: int) -> tuple[socket.socket, str]:
-    """Returns a listening socket and its URL. Raises ValueError if it can't be had."""
+    """Returns a listening socket and its URL. Raises ValueError if the port is unavailable."""
     if port not in range(1 << 16):
         raise ValueError(f"port {port} is none: name one from 0 to 65535")
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from temporal_supervisor.console.base.terminal import duration
-from temporal_supervisor.console.view.event_lines import line
+from temporal_supervisor.console.view.event_lines import event_line
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import Status, TraceEvent
@@ -111,7 +111,7 @@ async def same_at_the_end(reader: Reader, cli: Cli, run_id: str) -> None:
         assert " ".join(report.description.split()).startswith(row["what"].removesuffix("…"))
     assert shown["spend"] == [*_spend(result, "role"), *_spend(result, "model")]
     assert shown["warnings"] == result.warnings
-    trace = [line(TraceEvent.model_validate(event)).text for event in await cli.json("trace", run_id)]
+    trace = [event_line(TraceEvent.model_validate(event)).text for event in await cli.json("trace", run_id)]
     missing = Counter(shown["course"]) - Counter(" ".join(text.split()) for text in trace)
     assert not missing
 
@@ -182,7 +182,7 @@ async def _events(cli: Cli, run_id: str) -> tuple[list[tuple[str, str]], set[tup
     printed = [TraceEvent.model_validate(event) for event in await cli.json("trace", run_id)]
     told, calls = [], set()
     for event in printed:
-        shown = line(event)
+        shown = event_line(event)
         if event.type == "tool":
             calls.add((shown.subject, str(event.data["name"])))
         else:

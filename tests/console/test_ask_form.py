@@ -13,7 +13,7 @@ from temporal_supervisor.console.page.ask_form import (
     folders_below,
     safe_name,
 )
-from temporal_supervisor.supervision.planning.estimate import RunSample, Took
+from temporal_supervisor.supervision.planning.estimate import CandidateUsage, RunSample
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_without_a_root_no_folder_may_be_named(tmp_path: Path) -> None:
 
 
 def sample(calls: float, usd: float | None, seconds: float) -> RunSample:
-    return RunSample(parts=[], rest=Took(), total=Took(calls=calls, usd=usd, seconds=seconds))
+    return RunSample(parts=[], rest=CandidateUsage(), total=CandidateUsage(calls=calls, usd=usd, seconds=seconds))
 
 
 def test_an_estimate_is_what_earlier_runs_took() -> None:

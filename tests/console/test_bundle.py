@@ -7,7 +7,7 @@ from pydantic import SecretStr
 from temporalio.client import Client
 
 from temporal_supervisor.console.base.check_rows import CheckRow
-from temporal_supervisor.console.report.bug_report import bundle, told_rows, told_settings
+from temporal_supervisor.console.report.bug_report import bundle, shareable_rows, shareable_settings
 from temporal_supervisor.runtime.settings import Settings
 
 PLANTED = "planted-7f3a"
@@ -30,7 +30,7 @@ def settings_with_secrets(tmp_path: Path) -> Settings:
 
 
 def test_settings_are_told_without_what_they_hold(tmp_path: Path) -> None:
-    told = told_settings(settings_with_secrets(tmp_path))
+    told = shareable_settings(settings_with_secrets(tmp_path))
     assert PLANTED not in json.dumps(told)
     assert (told["model_calls"], told["worker_model"]) == (4, ["claude-haiku-5-5"])
     assert (told["anthropic_api_key"], told["anthropic_base_url"]) == ("set", "https://a host")
@@ -43,7 +43,7 @@ def test_lines_about_runs_and_teams_are_counted() -> None:
         CheckRow("ok", "queue supervisor", "runs are served by 17@planted-7f3a (polled 2 s ago)"),
         CheckRow("ok", "artifact store", f"/home/{PLANTED}/artifacts, id ab"),
     ]
-    told = told_rows(rows)
+    told = shareable_rows(rows)
     assert PLANTED not in json.dumps(told)
     assert {"level": "problem", "name": "open runs", "text": "1 such"} in told
     assert {"level": "warning", "name": "teams", "text": "1 such"} in told

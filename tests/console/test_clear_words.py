@@ -17,8 +17,8 @@ from temporal_supervisor.console.commands.evidence_commands import _make_folder
 from temporal_supervisor.console.commands.people_commands import (
     _nothing_waits,
     _only_wait_of,
-    _until,
-    told,
+    _time_left,
+    decision_sentence,
 )
 from temporal_supervisor.console.commands.run_commands import check_team
 from temporal_supervisor.console.commands.team_commands import try_tool
@@ -84,8 +84,8 @@ def test_of_a_run_that_waits_or_has_ended_nothing_is_guessed() -> None:
 def test_a_quiet_screen_says_only_what_a_run_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
     with QuietScreen(console()) as screen:
         screen.log(now_line("t1 begins"))
-        screen.show(executing(observed=[Standstill("worker", ("t2",), "a Worker", "start one")]))
-        screen.show(executing(observed=[Standstill("worker", ("t2",), "a Worker", "start one")]))
+        screen.update(executing(observed=[Standstill("worker", ("t2",), "a Worker", "start one")]))
+        screen.update(executing(observed=[Standstill("worker", ("t2",), "a Worker", "start one")]))
     written = capsys.readouterr()
     assert written.out == ""
     assert [line.partition(" ")[2] for line in written.err.splitlines()] == ["t2 waits for a Worker: start one"]
@@ -126,14 +126,17 @@ def test_where_nothing_waits_the_inbox_is_named() -> None:
 
 
 def test_a_decision_is_told_in_a_sentence() -> None:
-    assert told("buy", "t4/1:1.0", "t4/1:1.0: approve") == "approved t4/1:1.0 of run buy"
-    assert told("buy", "plan.1", "plan.1: 'nobody' may not decide") == "run buy: plan.1: 'nobody' may not decide"
+    assert decision_sentence("buy", "t4/1:1.0", "t4/1:1.0: approve") == "approved t4/1:1.0 of run buy"
+    assert (
+        decision_sentence("buy", "plan.1", "plan.1: 'nobody' may not decide")
+        == "run buy: plan.1: 'nobody' may not decide"
+    )
 
 
 def test_a_wait_of_seven_days_says_so_from_its_first_second() -> None:
     at = datetime.now(UTC) + timedelta(days=7, seconds=-1)
-    assert _until(at.isoformat()).endswith("(7 days left)")
-    assert "left" in _until((datetime.now(UTC) + timedelta(hours=3)).isoformat())
+    assert _time_left(at.isoformat()).endswith("(7 days left)")
+    assert "left" in _time_left((datetime.now(UTC) + timedelta(hours=3)).isoformat())
 
 
 def test_the_name_of_a_team_that_is_like_another_is_asked_about(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
 from temporal_supervisor.console.evals.eval_view import eval_page, measures, table_rows
 from temporal_supervisor.console.evals.set_files import (
-    checked_set,
+    check_set,
     data_of,
     for_part,
     read_set,
@@ -43,7 +43,7 @@ def a_set(folder: Path, *changes: dict[str, Any]) -> Path:
 def check(folder: Path, repeat: int) -> None:
     """Reads a set as the command does before it starts anything."""
     known = read_set(set_file(str(folder)) or folder, None)
-    checked_set(known, [EvalVariant(label="x", request={"team": "files"})], repeat)
+    check_set(known, [EvalVariant(label="x", request={"team": "files"})], repeat)
     data_of(known)
 
 
@@ -120,14 +120,14 @@ def test_an_agent_alone_has_a_role_of_the_team_with_its_tools(tmp_path: Path) ->
     fields = with_agents(settings, {}, "files")
     variants = variants_of(fields, None, ["m"], None, "agent")
     known = read_set(a_set(tmp_path, {"role": "analyst"}, {"role": "analyst"}) / "questions.jsonl", None)
-    request = checked_set(known, variants, 1).case(0).request()
+    request = check_set(known, variants, 1).case(0).request()
     (role,) = request["team"]["roles"]
     assert (role["name"], request["team"]["generalist"]) == ("analyst", "analyst")
     assert role["tools"]
     assert all(tool.startswith("files/") for tool in role["tools"])
     nobody = read_set(a_set(tmp_path, {"role": "analyst"}, {"role": "nobody"}) / "questions.jsonl", None)
     with pytest.raises(CommandFailed, match="line 2: the team has no worker agent 'nobody'"):
-        checked_set(nobody, variants, 1)
+        check_set(nobody, variants, 1)
     with pytest.raises(CommandFailed, match="line 1: a plan alone is judged by `plan` or `role`"):
         for_part(read_set(a_set(tmp_path, {}, {}) / "questions.jsonl", None), "plan")
 

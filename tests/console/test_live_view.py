@@ -12,10 +12,18 @@ from rich.console import Console
 from rich.text import Text
 
 from temporal_supervisor.console.base.command import hint
-from temporal_supervisor.console.base.terminal import put
-from temporal_supervisor.console.run.standstill import Standstill, grouped, stated
-from temporal_supervisor.console.view.event_lines import Line, line
-from temporal_supervisor.console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, story, tree_rows
+from temporal_supervisor.console.base.terminal import print_rows
+from temporal_supervisor.console.run.standstill import Standstill, grouped, waits_of_status
+from temporal_supervisor.console.view.event_lines import Line, event_line
+from temporal_supervisor.console.view.live_view import (
+    LiveAgent,
+    Picture,
+    draw,
+    fit_rows,
+    log_line,
+    story_rows,
+    tree_rows,
+)
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.contract.progress import Counts
 from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
@@ -48,7 +56,7 @@ def test_every_subtask_is_in_the_tree_once_and_below_a_dependency(reports: list[
 @given(graphs, st.integers(0, 30))
 def test_a_low_screen_keeps_the_order_and_counts_what_it_leaves_out(reports: list[SubtaskReport], height: int) -> None:
     tree = tree_rows(reports)
-    shown, left_out = fitted(tree, height)
+    shown, left_out = fit_rows(tree, height)
     assert len(shown) + len(left_out) == len(tree)
     assert len(shown) <= height or not left_out
     assert [row for row in tree if row in shown] == shown
@@ -171,7 +179,7 @@ def test_each_role_with_an_open_breaker_is_named() -> None:
     assert shown is not None
     card: dict[str, JsonValue] = {"state": "open", "failures": 3, "retry_at": None}
     shown.breakers = [{**card, "role": "finder"}, {**card, "role": "writer"}]
-    causes = [cause.cause for cause in grouped(stated(shown, "run-1")) if cause.waits_for == "tool"]
+    causes = [cause.cause for cause in grouped(waits_of_status(shown, "run-1")) if cause.waits_for == "tool"]
     waits = "waits for its breaker, open after 3 failed attempts in a row, it is being tried"
     assert causes == [f"role finder {waits}", f"role writer {waits}"]
 
@@ -183,7 +191,7 @@ def test_a_story_has_the_reasons_behind_each_event(is_terminal: bool) -> None:
     console = Console(file=io.StringIO(), width=80, force_terminal=is_terminal, color_system=None)
     for subtask, kind, data in ((None, "reviewed", said), ("t1", "candidate_chosen", chosen)):
         event = TraceEvent(seq=1, at="2026-01-01T10:00:00+00:00", type=kind, subtask_id=subtask, data=data)
-        put(console, story(line(event)))
+        print_rows(console, story_rows(event_line(event)))
     assert isinstance(console.file, io.StringIO)
     rows = console.file.getvalue().splitlines()
     assert [row[9:].rstrip() for row in rows] == [

@@ -23,9 +23,9 @@ def test_the_cell_shows_the_tree_and_each_picture_replaces_the_last() -> None:
     shown: list[dict[str, str]] = []
     with CellScreen(shown.append) as screen:
         picture = Picture("run-1", reports={"t1": SubtaskReport(id="t1", role="analyst", state="running")})
-        screen.show(picture)
+        screen.update(picture)
         picture.reports["t1"].state = "completed"
-        screen.show(picture)
+        screen.update(picture)
     assert ["▶ t1" in cell["text/plain"] for cell in shown] == [True, False]
     assert "✔ t1" in shown[1]["text/plain"]
     assert shown[1]["text/html"].startswith("<pre>")

@@ -90,17 +90,17 @@ def live_page(site: PageSite, text: str) -> str:
     report.error = Problem(type=ErrorKind.CANNOT_DO, message=text)
     running = SubtaskReport(id="t2", role=text, description=text, state="running")
     picture = Picture("r", reports={"t1": report, "t2": running}, notice=text)
-    board.take_tree(picture, {"t2": text})
-    board.take_lines([Line(datetime.now(UTC), text, text, "plain", (text,))])
-    board.put("standing", 1, "standing.html.j2", causes=[(text, AT)], notice=text)
-    board.put("writing", 1, "writing.html.j2", tail=text)
-    board.put("draft", 1, "draft.html.j2", text=text)
-    board.put("head", 1, "head.html.j2", picture=picture, status=None)
+    board.update_tree(picture, {"t2": text})
+    board.add_lines([Line(datetime.now(UTC), text, text, "plain", (text,))])
+    board.update_part("standing", 1, "standing.html.j2", causes=[(text, AT)], notice=text)
+    board.update_part("writing", 1, "writing.html.j2", tail=text)
+    board.update_part("draft", 1, "draft.html.j2", text=text)
+    board.update_part("head", 1, "head.html.j2", picture=picture, status=None)
     actions = {"actions": of_run(paused=False), "run_id": text, "path": text}
-    board.put("actions", 1, "actions.html.j2", **actions)
+    board.update_part("actions", 1, "actions.html.j2", **actions)
     cards = [card_of(kind, text) for kind in ("question", "tool", "finding", "resume", "plan")]
-    board.put_text("lineage", 1, lineage_of(site, text))
-    board.put("waits", 1, "cards.html.j2", cards=cards, left=1, back="/")
+    board.update_text("lineage", 1, lineage_of(site, text))
+    board.update_part("waits", 1, "cards.html.j2", cards=cards, left=1, back="/")
     return site.text(
         "run.html.j2",
         title=text,
@@ -152,7 +152,7 @@ def further_pages(site: PageSite, text: str) -> dict[str, str]:
     """The form to ask, a subtask, and the parts that are pages without our script."""
     board = RunBoard(site.text, "/runs/r")
     items = [SubtaskReport(id=f"t1.{n}", role=text, description=text) for n in range(1, 21)]
-    board.take_tree(Picture("r", reports={report.id: report for report in items}), {})
+    board.update_tree(Picture("r", reports={report.id: report for report in items}), {})
     report = SubtaskReport(id="t1", role=text, description=text, state="failed", model=text)
     report.error = Problem(type=ErrorKind.CANNOT_DO, message=text)
     report.finding = Finding(summary=text, text_ref="x", record_ref="x", limitations=[text])

@@ -21,7 +21,7 @@ from temporal_supervisor.console.commands.people_commands import (
     reply_report,
     show_report,
 )
-from temporal_supervisor.console.view.plan_view import PlanPage, failures
+from temporal_supervisor.console.view.plan_view import PlanPage, failure_outcomes
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from temporal_supervisor.supervision.contract.status import Asked, RunLimits, Status, Wait
@@ -67,7 +67,7 @@ def test_what_happens_if_a_subtask_fails_follows_from_the_graph(
     graph: dict[str, list[str]], success: str, said: dict[str, str]
 ) -> None:
     plan = Plan(subtasks=[Subtask(id=name, description="Pears", depends_on=after) for name, after in graph.items()])
-    shown = {" ".join(names): what for names, what in failures(plan, success).items()}
+    shown = {" ".join(names): what for names, what in failure_outcomes(plan, success).items()}
     assert shown == said
 
 

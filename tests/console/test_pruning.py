@@ -143,7 +143,7 @@ async def test_a_run_that_is_started_again_while_the_question_is_open_keeps_its_
             await _open(pruning, "again")
         return await closed(client, run_id)
 
-    monkeypatch.setattr(store_commands, "_confirmed", starts_again)
+    monkeypatch.setattr(store_commands, "_confirm", starts_again)
     monkeypatch.setattr(store_commands, "_is_closed", closed_until_asked)
     with pytest.raises(CommandFailed, match="run 'again' is open"):
         await store_commands.delete_run(Run(client, "again"), Opened())

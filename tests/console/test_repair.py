@@ -17,7 +17,7 @@ from temporalio.client import Client
 import temporal_supervisor
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.commands.repair_command import CodeFails, check_build, fault_of
-from temporal_supervisor.console.run.found_runs import stuck
+from temporal_supervisor.console.run.found_runs import stuck_sentence
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.result import RunResult
@@ -175,7 +175,7 @@ async def test_a_nested_run_is_mended_with_the_run_above_it(workshop: Workshop) 
 
         async def fails() -> bool:
             described = await workshop.client.get_workflow_handle(f"{run_id}/t1/1").describe()
-            return stuck(described) is not None
+            return stuck_sentence(described) is not None
 
         await until(fails)
         done = await workshop.cli("repair", run_id)

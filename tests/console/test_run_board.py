@@ -44,13 +44,13 @@ def news(board: RunBoard, since: int) -> dict[str, Any]:
 
 def test_only_the_row_that_changed_is_sent(board: RunBoard) -> None:
     picture = picture_of(1000)
-    board.take_tree(picture, {})
+    board.update_tree(picture, {})
     before = board.version
     assert news(board, 0)["parts"].keys() == {"tree"}
 
     changed = picture.reports["t2.500"]
     changed.state, changed.started_at = "running", BEGAN
-    board.take_tree(picture, {"t2.500": "turn 1: Calling query_data."})
+    board.update_tree(picture, {"t2.500": "turn 1: Calling query_data."})
     sent = news(board, before)["parts"]
     assert list(sent) == ["r501", "g-r2"]
     assert "Calling query_data." in sent["r501"]
@@ -60,13 +60,13 @@ def test_only_the_row_that_changed_is_sent(board: RunBoard) -> None:
 
 
 def test_many_items_are_folded_and_few_are_not(board: RunBoard) -> None:
-    board.take_tree(picture_of(1000), {})
+    board.update_tree(picture_of(1000), {})
     whole = board.tree()
     assert whole.count("<li ") == 1  # the template: its items come when somebody opens them
     assert "1,000 items of t2" in whole
     assert len(whole) < 2000
     few = RunBoard(board.render, "/runs/r")
-    few.take_tree(picture_of(5), {})
+    few.update_tree(picture_of(5), {})
     assert few.tree().count("<li ") == 6
     assert "<details" not in few.tree()
 
@@ -74,7 +74,7 @@ def test_many_items_are_folded_and_few_are_not(board: RunBoard) -> None:
 def test_folded_items_come_some_at_a_time_and_by_their_state(board: RunBoard) -> None:
     picture = picture_of(450)
     picture.reports["t2.7"].state = "failed"
-    board.take_tree(picture, {})
+    board.update_tree(picture, {})
     places, start = [], 0
     while True:
         found = board.folded("t2", start=start)
@@ -94,7 +94,7 @@ def test_most_of_very_many_planned_subtasks_are_folded_some_under_each_head(boar
     names = [f"t{number}" for number in range(1, 1001)]
     reports = {name: SubtaskReport(id=name, role="reader", description="Weigh the pears") for name in names}
     picture = Picture("r", reports=reports)
-    board.take_tree(picture, {})
+    board.update_tree(picture, {})
     whole = board.tree()
     assert whole.count("<li ") == ROWS_FOLDED
     assert whole.count("<details ") == 9
@@ -105,7 +105,7 @@ def test_most_of_very_many_planned_subtasks_are_folded_some_under_each_head(boar
 
     before = board.version
     reports["t950"].state = "running"
-    board.take_tree(picture, {})
+    board.update_tree(picture, {})
     sent = news(board, before)["parts"]
     assert list(sent) == ["r950", "g-r901"]
     assert "1 running" in sent["g-r901"]
@@ -123,7 +123,7 @@ def test_a_plan_of_some_more_subtasks_than_fit_is_not_folded_for_a_few(board: Ru
     def tree_of(count: int) -> str:
         reports = {f"t{number}": SubtaskReport(id=f"t{number}") for number in range(count)}
         made = RunBoard(board.render, "/runs/r")
-        made.take_tree(Picture("r", reports=reports), {})
+        made.update_tree(Picture("r", reports=reports), {})
         return made.tree()
 
     assert (tree_of(ROWS_UNFOLDED).count("<li "), tree_of(ROWS_UNFOLDED).count("<details ")) == (ROWS_UNFOLDED, 0)
@@ -141,7 +141,7 @@ def test_items_of_two_templates_and_of_nested_runs_are_apart(board: RunBoard) ->
     crew = SubtaskReport(id="t1", role="crew", workflow_id="w1")
     picture = Picture("r", reports={"t1": crew, **items("t2"), **items("t3")})
     picture.nested = {"w1": items("t2")}
-    board.take_tree(picture, {})
+    board.update_tree(picture, {})
     whole = board.tree()
     for template in ("t1/t2", "t2", "t3"):
         assert f"20 items of {template}<" in whole
@@ -151,7 +151,7 @@ def test_items_of_two_templates_and_of_nested_runs_are_apart(board: RunBoard) ->
 def test_a_page_comes_with_the_newest_events_and_the_others_are_asked_for(board: RunBoard) -> None:
     at = datetime(2026, 11, 2, tzinfo=UTC)
     lines = [Line(at, "t1", f"event {number}.", "plain", ()) for number in range(LINES_AT_ONCE + 30)]
-    board.take_lines(lines)
+    board.add_lines(lines)
     newest = board.newest_lines()
     assert len(newest) == LINES_AT_ONCE
     assert f"event {LINES_AT_ONCE + 29}." in newest[0]
@@ -167,9 +167,9 @@ def test_an_event_that_is_read_late_stands_by_its_time(board: RunBoard) -> None:
     def at(second: int) -> Line:
         return Line(datetime(2026, 11, 2, 9, second // 60, second % 60, tzinfo=UTC), "t1", f"event {second}.")
 
-    board.take_lines([at(second) for second in range(0, 2 * LINES, 2)])
+    board.add_lines([at(second) for second in range(0, 2 * LINES, 2)])
     before = board.version
-    board.take_lines([at(2 * LINES - 5), at(1)])
+    board.add_lines([at(2 * LINES - 5), at(1)])
     newest = board.newest_lines()
     assert [f"event {2 * LINES - back}." in newest[place] for place, back in enumerate((2, 4, 5, 6))] == [True] * 4
     (late,) = news(board, before)["lines"]  # the other one is older than all that a page keeps
@@ -180,15 +180,15 @@ def test_an_event_that_is_read_late_stands_by_its_time(board: RunBoard) -> None:
 
 
 def test_a_new_plan_sends_the_tree_anew(board: RunBoard) -> None:
-    board.take_tree(picture_of(2), {})
+    board.update_tree(picture_of(2), {})
     before = board.version
-    board.take_tree(picture_of(3), {})
+    board.update_tree(picture_of(3), {})
     assert news(board, before)["parts"].keys() == {"tree"}
 
 
 def test_events_come_once_and_foreign_text_is_text(board: RunBoard) -> None:
     at = datetime(2026, 11, 2, tzinfo=UTC)
-    board.take_lines([Line(at, "t1", "<script>pwned()</script> \u202e", "plain", ("why: <b>",))])
+    board.add_lines([Line(at, "t1", "<script>pwned()</script> \u202e", "plain", ("why: <b>",))])
     (line,) = news(board, 0)["lines"]
     assert "&lt;script&gt;" in line
     assert "&lt;U+202E&gt;" in line
@@ -197,9 +197,9 @@ def test_events_come_once_and_foreign_text_is_text(board: RunBoard) -> None:
 
 
 def test_a_part_is_rendered_only_when_what_it_shows_is_new(board: RunBoard) -> None:
-    board.put("writing", "one", "writing.html.j2", tail="one")
+    board.update_part("writing", "one", "writing.html.j2", tail="one")
     version = board.version
-    board.put("writing", "one", "writing.html.j2", tail="not rendered")
+    board.update_part("writing", "one", "writing.html.j2", tail="not rendered")
     assert board.version == version
-    board.put("writing", "two", "writing.html.j2", tail="two")
+    board.update_part("writing", "two", "writing.html.j2", tail="two")
     assert news(board, version)["parts"].keys() == {"writing"}

@@ -10,7 +10,7 @@ from activities.store.artifacts import open_store
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.commands.doctor import _other_workers_store
 from temporal_supervisor.console.commands.run_commands import require_same_store
-from temporal_supervisor.console.run.pollers import polled
+from temporal_supervisor.console.run.pollers import read_pollers
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from temporal_supervisor.runtime.settings import Settings
@@ -67,7 +67,7 @@ async def test_another_store_than_the_workers_is_refused_before_files_are_put_in
         ):
 
             async def is_listed() -> bool:
-                return bool((await polled(client, WORKFLOW_QUEUE)).workers)
+                return bool((await read_pollers(client, WORKFLOW_QUEUE)).workers)
 
             await until(is_listed)
             await require_same_store(client, theirs)

@@ -14,8 +14,8 @@ from temporalio.client import Client
 from temporal_supervisor import UpdateRefused, messages, runs, trees
 from temporal_supervisor.console.base.command import CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, console
-from temporal_supervisor.console.commands.people_commands import resume, tell
-from temporal_supervisor.console.run.standstill import stated
+from temporal_supervisor.console.commands.people_commands import resume, send_update
+from temporal_supervisor.console.run.standstill import waits_of_status
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.follow import RunPoller, follow
 from temporal_supervisor.console.view.live_view import Picture, Screen
@@ -139,12 +139,14 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
         return await whole_status(run)
 
     monkeypatch.setattr(Run, "whole_status", late)
-    assert await said(tell(run, Pause, by="ann")) == f"run '{run_id}': paused: work stops after the turns under way"
+    assert (
+        await said(send_update(run, Pause, by="ann")) == f"run '{run_id}': paused: work stops after the turns under way"
+    )
     assert not await is_seen_paused(hasty), "a round waits for the run"
     is_late.set()
     await until(partial(is_seen_paused, hasty))
     assert f"resume (it is paused): `{hint('resume', run_id).strip('`')}`" in "".join(
-        cause.line for cause in stated(await run.status(), run_id)
+        cause.line for cause in waits_of_status(await run.status(), run_id)
     )
     assert await said(resume(run, "ann")) == f"run '{run_id}': continues"
     for path, problem in [
@@ -153,9 +155,12 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
         ("t1/t2/t1", f"subtask 't2' of run '{run_id}/t1/1' has no team below it"),
     ]:
         with pytest.raises((ValueError, UpdateRefused), match=re.escape(problem)):
-            await tell(run, SkipSubtask, path)
-    assert await said(tell(run, Steer, "t1/t1", text="Mind the stairs", by="ann")) == f"run '{run_id}/t1/1': said to t1"
-    assert await said(tell(run, SkipSubtask, "t1/t2", by="ann")) == f"run '{run_id}/t1/1': t2 is skipped"
+            await send_update(run, SkipSubtask, path)
+    assert (
+        await said(send_update(run, Steer, "t1/t1", text="Mind the stairs", by="ann"))
+        == f"run '{run_id}/t1/1': said to t1"
+    )
+    assert await said(send_update(run, SkipSubtask, "t1/t2", by="ann")) == f"run '{run_id}/t1/1': t2 is skipped"
     await until(partial(_is_told, client, f"{run_id}/t1/1/t1/1", b"Mind the"))
     again, afresh = await run.whole_status(), await Run(client, run_id).whole_status()
     assert (bool(again.since), afresh.since) == (True, "")
@@ -175,7 +180,7 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert [gap.subtask_id for gap in result.gaps] == ["t1/t2"]
     assert [step for step in lab.steps if "Mind the" in lab.prompt(step)] == ["t1/1/t1/1/turn.2"]
     with pytest.raises(CommandFailed, match="has ended"):
-        await tell(run, Pause)
+        await send_update(run, Pause)
     at_the_end = RunPoller(run)
     asked.clear()
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
@@ -192,7 +197,7 @@ async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
     lab.play(script(plan({"id": "t1"}, {"id": "t2"}, {"id": "t3"})))
     await lab.run()
     pictures = list[Picture]()
-    monkeypatch.setattr(Screen, "show", lambda _, picture: pictures.append(picture))
+    monkeypatch.setattr(Screen, "update", lambda _, picture: pictures.append(picture))
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
     await follow(Run(lab.client, lab.run_id), Screen(console()), None)
     assert [report.state for report in pictures[-1].reports.values()] == ["completed"] * 3

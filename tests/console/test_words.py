@@ -18,11 +18,11 @@ from rich.console import Console
 
 from temporal_supervisor.console.base.check_rows import CheckRow
 from temporal_supervisor.console.base.output_file import write_file
-from temporal_supervisor.console.base.terminal import look_alikes, put, revealed, safe, safe_json
+from temporal_supervisor.console.base.terminal import look_alikes, print_rows, revealed, safe, safe_json
 from temporal_supervisor.console.commands.evidence_commands import _file_names, _sentence
 from temporal_supervisor.console.commands.people_commands import _pretty
 from temporal_supervisor.console.commands.report_commands import run_table
-from temporal_supervisor.console.run.pollers import gone
+from temporal_supervisor.console.run.pollers import has_ended_here
 from temporal_supervisor.console.view.answer_text import answer_file, answer_report, rows_of, why_partial
 from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
@@ -200,7 +200,7 @@ def test_a_command_of_an_answer_is_never_broken(width: int, monkeypatch: pytest.
     screen = terminal(width)
     made = ArtifactRef(name="a.md", media_type="text/markdown", bytes=1, ref="r", subtask_id="t1")
     outcome = RunOutcome("completed", RunResult(answer="-", artifacts=[made]))
-    answer_report(LONG, outcome, "http://h/" + LONG).show(screen)
+    answer_report(LONG, outcome, "http://h/" + LONG).print_to(screen)
     lines = written(screen).splitlines()
     assert any(".venv/bin/temporal-supervisor artifacts 131ca7 --save DIR" in line for line in lines)
     assert any(f"http://h/{LONG}" in line for line in lines)
@@ -211,7 +211,7 @@ def test_an_answer_says_what_nothing_supports_and_how_conflicts_were_settled() -
     doubtful = [Unsupported(text="2,000 kg", where="t4"), Unsupported(text="9 %", where="answer")]
     result = RunResult(answer="-", contradictions=[settled], unsupported=doubtful)
     screen = terminal(2_000)
-    answer_report("r", RunOutcome("completed", result)).show(screen)
+    answer_report("r", RunOutcome("completed", result)).print_to(screen)
     assert " no support for '2,000 kg' (t4), '9 %' (answer)\n" in written(screen)
     assert f" conflict between t1, t2: {'d' * 300} → {'r' * 300} end\n" in written(screen)
 
@@ -221,7 +221,7 @@ def test_a_command_of_the_doctor_is_never_broken(width: int) -> None:
     screen = terminal(width)
     fix = f"start one with `.venv/bin/temporal-supervisor worker --pool east`; `.venv/bin/x status {LONG}` says more"
     row = CheckRow("problem", "open run", "t1 waits for a Worker of pool east: there is none", fix)
-    put(screen, [row])
+    print_rows(screen, [row])
     shown = written(screen)
     for command in (".venv/bin/temporal-supervisor worker --pool east", f".venv/bin/x status {LONG}"):
         (line,) = [line for line in shown.splitlines() if command in line]
@@ -234,7 +234,7 @@ def test_a_worker_of_this_machine_that_has_ended_serves_nothing() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     identities = [f"{process.pid}@{socket.gethostname()}", f"{os.getpid()}@{socket.gethostname()}", "1@elsewhere", "x"]
-    assert [gone(identity) for identity in identities] == [True, False, False, False]
+    assert [has_ended_here(identity) for identity in identities] == [True, False, False, False]
 
 
 def test_a_partial_run_is_listed_as_one() -> None:
@@ -242,7 +242,7 @@ def test_a_partial_run_is_listed_as_one() -> None:
     row |= {"started_at": "2026-01-01T10:00:00+00:00", "standstills": [], "reuse_from": []}
     screen = terminal(80)
     partial = {**row, "status": "partial", "partial": "t1/t2 (engineer: found nothing)"}
-    put(screen, run_table([partial, {**row, "status": "completed", "partial": None}]))
+    print_rows(screen, run_table([partial, {**row, "status": "completed", "partial": None}]))
     lines = written(screen).splitlines()
     assert [line.split()[0] for line in lines] == ["state", "partial", "completed", "◐"]
     assert lines[-1] == "◐ r: t1/t2 (engineer: found nothing)"

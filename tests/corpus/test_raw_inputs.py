@@ -25,7 +25,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedE
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from temporal_supervisor.console.run.found_runs import facts, stuck
+from temporal_supervisor.console.run.found_runs import listed_facts, stuck_sentence
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import size
 from temporal_supervisor.supervision.contract.request import RunRequest
@@ -153,7 +153,7 @@ async def end(client: Client, run_id: str) -> str:
         async with asyncio.timeout(90):
             result: RunResult = await handle.result()
     except TimeoutError:
-        return f"stuck: {stuck(await handle.describe())}"
+        return f"stuck: {stuck_sentence(await handle.describe())}"
     except WorkflowFailureError as failed:
         error = failed.cause
         if not isinstance(error, ApplicationError) or not error.message.strip() or "\n" in error.message:
@@ -190,7 +190,7 @@ async def ends(client: Client, model: ScriptedModel, run_id: str, kind: str, inp
             await begin(client, own, kind, payloads, payloads[0] if payloads else raw("", None))
             ended = await end(client, own)
             handle = client.get_workflow_handle_for(SupervisorWorkflow.run, own)
-            await facts(await handle.describe(rpc_timeout=PATIENCE))
+            await listed_facts(await handle.describe(rpc_timeout=PATIENCE))
             if kind == "SupervisorWorkflow" and ended in ENDED:
                 assert await phase(handle) == "done"
             elif kind == "SupervisorWorkflow" and not ended.startswith("stuck"):

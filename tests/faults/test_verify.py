@@ -32,7 +32,7 @@ class Verifier:
 
     async def verify(self, run_id: str) -> tuple[int, dict[str, dict[str, Any]], list[str]]:
         """Returns the exit code, the claims by their text, and the problems."""
-        code = (await chain_report(run_id, self._store)).show(as_json=True)
+        code = (await chain_report(run_id, self._store)).print_to(as_json=True)
         printed = json.loads(self._capsys.readouterr().out)
         return code, {link["text"]: link for link in printed["claims"]}, printed["problems"]
 

@@ -16,7 +16,7 @@ import pytest
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from activities.store.artifacts import ArtifactStore
-from temporal_supervisor.console.run.again_requests import built_on, changed, once_more
+from temporal_supervisor.console.run.again_requests import built_on, once_more, with_subtask_description
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base.store_keys import run_prefix
 from temporal_supervisor.supervision.contract.request import Attachment, RunRequest
@@ -110,7 +110,7 @@ async def test_a_kill_amid_a_fork_repeats_only_the_call_in_flight(lone: Lab, wor
     store = await store_of(lone.client, workers.artifacts)
     run = await first_run(lone, store)
     forked = later(lone)
-    request = changed(await once_more(run, store), "t2", "Weigh the plums of garden 3")
+    request = with_subtask_description(await once_more(run, store), "t2", "Weigh the plums of garden 3")
     handle = await killed_at(forked, workers, request, USUAL, "t2/1/turn.1")
     result = await ended(handle)
     assert result.status == "completed"
@@ -216,7 +216,7 @@ async def test_a_kill_amid_the_look_up_of_earlier_findings_loses_none(
     request = await once_more(run, store)
     calls = {"synthesis.1"}
     if kind == "fork":
-        request = changed(request, "t4", "Weigh the plums of garden 3")
+        request = with_subtask_description(request, "t4", "Weigh the plums of garden 3")
         calls = {"t4/1/turn.1", "synthesis.1"}
     if kind == "ask on":
         words = RunRequest(goal="And what do they cost?", max_reviews=0, max_replans=0)
@@ -252,7 +252,9 @@ async def test_two_forks_at_once_pay_each_for_its_own_change(lone: Lab, workers:
     handles = []
     for fork, subtask_id in ((one, "t2"), (other, "t4")):
         fork.play(lambda step: when(released, USUAL(step)))
-        handles.append(await begun(fork, changed(request, subtask_id, f"Weigh {subtask_id} of garden 3")))
+        handles.append(
+            await begun(fork, with_subtask_description(request, subtask_id, f"Weigh {subtask_id} of garden 3"))
+        )
     await until(lambda: one.sent("t2/1/turn.1")() and other.sent("t4/1/turn.1")(), 60)
     workers.kill()
     released.set()
@@ -276,7 +278,7 @@ async def test_a_run_that_is_deleted_under_one_that_builds_on_it_takes_nothing_w
     store = await store_of(lone.client, workers.artifacts)
     run = await first_run(lone, store)
     forked, released = later(lone), asyncio.Event()
-    request = changed(await once_more(run, store), "t2", "Weigh the plums of garden 3")
+    request = with_subtask_description(await once_more(run, store), "t2", "Weigh the plums of garden 3")
     held = {"t2/1/turn.1"}
 
     def reply(step: Step) -> Reply:

@@ -14,7 +14,7 @@ from temporal_supervisor import RunRequest, start
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.commands.doctor import server_rows
 from temporal_supervisor.console.commands.run_commands import require_workers
-from temporal_supervisor.console.run.standstill import observed
+from temporal_supervisor.console.run.standstill import observed_standstills
 from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.supervision.base.queues import DEPLOYMENT
@@ -57,7 +57,7 @@ async def _has_row(client: Client, level: str, name: str, words: str) -> bool:
 
 async def _waits(run: Run, words: str) -> bool:
     """True if commands say that a run waits for that."""
-    return any(words in cause.text for cause in await observed(run, await run.describe()))
+    return any(words in cause.text for cause in await observed_standstills(run, await run.describe()))
 
 
 async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: ScriptedModel, tmp_path: Path) -> None:

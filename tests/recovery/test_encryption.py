@@ -21,7 +21,7 @@ from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, ope
 from temporal_supervisor import RunRequest, new_run_id, start
 from temporal_supervisor.console.commands.codec_command import codec_app
 from temporal_supervisor.console.commands.doctor import open_keys
-from temporal_supervisor.console.run.standstill import observed
+from temporal_supervisor.console.run.standstill import observed_standstills
 from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.encryption import Keys, read_keys
@@ -133,7 +133,7 @@ async def test_why_a_call_is_tried_again_is_encrypted_and_shown(lone: Lab, tmp_p
 
 
 async def _says(run: Run, word: str) -> bool:
-    return any(word in cause.text for cause in await observed(run, await run.describe()))
+    return any(word in cause.text for cause in await observed_standstills(run, await run.describe()))
 
 
 @pytest.mark.parametrize(("keys", "why"), [(None, "set SUPERVISOR_KEYS_FILE"), (NEW, "with key 'old'")])

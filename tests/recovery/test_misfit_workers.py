@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from temporal_supervisor.console.run.standstill import Standstill, observed
+from temporal_supervisor.console.run.standstill import Standstill, observed_standstills
 from temporal_supervisor.runs import Run
 from tests.scripted_model import plan, script, text, tools
 from tests.serving import WorkerProcesses
@@ -19,7 +19,7 @@ async def _awaited(lone: Lab, waits_for: str) -> Standstill:
     run = Run(lone.client, lone.run_id)
     async with asyncio.timeout(120):
         while True:
-            for cause in await observed(run, await run.describe(), answered=True):
+            for cause in await observed_standstills(run, await run.describe(), answered=True):
                 if cause.waits_for == waits_for and "attempt" in cause.text:
                     return cause
             await asyncio.sleep(0.2)

@@ -46,7 +46,7 @@ def test_a_server_is_named_with_its_model_and_the_word_that_takes_it() -> None:
     with serving(models("small-1")) as port:
         found = find_local_model({"Nobody": 9, "Ollama": port})
     assert found is not None
-    assert found.said == f"Ollama runs at http://127.0.0.1:{port} with small-1"
+    assert found.description == f"Ollama runs at http://127.0.0.1:{port} with small-1"
     assert found.worker_hint.endswith("worker --local` uses it")
     assert found.environ == {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "SUPERVISOR_MODEL": ""}
 
@@ -55,7 +55,7 @@ def test_of_several_models_the_first_is_named_to_the_worker() -> None:
     with serving(models("small-1", "large-2")) as port:
         found = find_local_model({"LM Studio": port})
     assert found is not None
-    assert found.said.endswith("with small-1 and 1 more")
+    assert found.description.endswith("with small-1 and 1 more")
     assert found.environ["SUPERVISOR_WORKER_MODEL"] == "small-1"
 
 

@@ -58,7 +58,7 @@ def test_where_it_cannot_be_built_the_pinned_version_is_downloaded(
     fake_go(path, install=f"echo network/slow: no space left >&2; {end}")
     monkeypatch.setattr(temporal_binary, "_TOLD_EVERY", timedelta(seconds=0.3))
     monkeypatch.setattr(temporal_binary, "_BUILD_TIMEOUT", timedelta(seconds=1))
-    monkeypatch.setattr(temporal_binary, "downloaded", lambda folder: script(folder / "temporal-sdk", TEMPORAL))
+    monkeypatch.setattr(temporal_binary, "download", lambda folder: script(folder / "temporal-sdk", TEMPORAL))
     assert find_temporal() == cache_dir() / "bin" / "temporal"
     assert "could not be built, its last lines:\nnetwork/slow: no space left\n" in capsys.readouterr().err
 

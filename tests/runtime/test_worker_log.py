@@ -150,8 +150,8 @@ def test_without_being_asked_nothing_is_set_up(off: dict[str, str]) -> None:
 def test_a_signal_that_is_slow_to_end_does_not_cost_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     never, sent = threading.Event(), threading.Event()
     monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(seconds=0.2))
-    monkeypatch.setattr(telemetry, "_traced", lambda resource: never.wait)
-    monkeypatch.setattr(telemetry, "_measured", lambda resource: sent.set)
+    monkeypatch.setattr(telemetry, "_set_up_traces", lambda resource: never.wait)
+    monkeypatch.setattr(telemetry, "_set_up_metrics", lambda resource: sent.set)
     assert not configure("test", AT, measured=True)()
     assert sent.is_set()
     never.set()

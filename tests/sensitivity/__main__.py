@@ -20,7 +20,7 @@ from activities.files.manifest import MANIFEST_TYPE, found_files, put_files
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.supervision.base.store_keys import named_key
 from temporal_supervisor.supervision.scores.eval_plan import EvalSet, EvalVariant
-from temporal_supervisor.supervision.scores.score_table import EvalTable, compared, shortfalls
+from temporal_supervisor.supervision.scores.score_table import EvalTable, compare_tables, shortfalls
 from tests.scripted_model import ScriptedModel, scripted_model
 from tests.sensitivity.changes import CHANGES, Change
 from tests.sensitivity.fleet import fleet, questions, written
@@ -84,7 +84,7 @@ async def seen(scene: Scene, changes: Sequence[Change], parallel: int) -> list[S
     found = list[Seen]()
     for number, change in enumerate([*changes, *[SAME] * len(changes)], 1):
         after = await scene.played(f"after-{number}", change, number, parallel)
-        is_worse = bool(shortfalls(after, comparisons=compared(before, after)))
+        is_worse = bool(shortfalls(after, comparisons=compare_tables(before, after)))
         right = round(after.rows[0].right.value * after.rows[0].n)
         found.append(
             Seen(

@@ -14,7 +14,7 @@ from temporal_supervisor.standin.extract.prompt_parts import Parts
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.lookup.table_columns import read_tables
 from temporal_supervisor.standin.lookup.table_questions import table_answer
-from temporal_supervisor.standin.lookup.tables import parse_grids, statements
+from temporal_supervisor.standin.lookup.tables import grid_sentences, parse_grids
 from temporal_supervisor.standin.lookup.word_forms import key_words
 from temporal_supervisor.standin.server.api_reply import ApiReply
 from temporal_supervisor.standin.server.api_request import parse
@@ -197,7 +197,7 @@ def test_what_dates_and_names_rows_is_no_figure() -> None:
     assert query("Total net in 2025", listing).endswith("WHERE substr(CAST(Day AS VARCHAR), 1, 4) = '2025'")
     assert query("Net of order 7", listing).endswith('WHERE "Order ID" = 7')
     shown = "| Order ID | Day | Net |\n| --- | --- | --- |\n| 1 | 2025-01-01 | 5 |\n| 2 | 2025-12-31 | NULL |"
-    assert statements(parse_grids(shown), {}) == ["Net was 5 (2025-01-01)."]
+    assert grid_sentences(parse_grids(shown), {}) == ["Net was 5 (2025-01-01)."]
 
 
 def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:

@@ -135,5 +135,5 @@ def _estimate_without(estimate: Estimate, places: dict[str, str]) -> Estimate:
     """Returns an estimate without the parts of subtasks that take an earlier finding."""
     kept = [part for part in estimate.parts if part.id not in places]
     gone = [part for part in estimate.parts if part.id in places]
-    total = estimate.total.less(gone)
+    total = estimate.total.minus(gone)
     return estimate.model_copy(update={"parts": kept, "total": total, "saved": places})

@@ -81,13 +81,13 @@ class StoreWait:
             since=workflow.now().isoformat(),
         )
         self._state.trace.note("waiting_store", why=first.why)
-        self._state.waits.show(wait, None)
+        self._state.waits.add(wait, None)
         self._issue_soon()
         try:
             await activity_calls.await_store(StoreWatch(run=self._run, reports=reports))
         except CallFailed as failed:  # it says nothing about the calls, which report again
             workflow.logger.warning("the run no longer knows whether its store is away: %s", failed)
         finally:
-            self._state.waits.end(wait)
+            self._state.waits.remove(wait)
         for report in reports:
             self._reports.pop(report.key, None)

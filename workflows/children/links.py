@@ -192,7 +192,7 @@ def nested_result(
         spent=state.usage,
         status=whole.status,
         counts=sum((run.counts for run in below), state.board.counts()),
-        named=state.board.named + state.nested.subtasks,
+        named=state.board.named_count + state.nested.subtasks,
         result_ref=whole.result_ref,
         trace_ref=whole.trace_ref,
     )

@@ -85,7 +85,7 @@ class Handlers:
         """A wait for a person, by an id that `status` shows, with the whole question."""
         state = self._run_state()
         self._updates.check_place(wait_id)
-        asked = state.waits.asked(wait_id)
+        asked = state.waits.with_content(wait_id)
         estimate = state.proposals.estimate if asked.wait.kind == "plan" else None
         return asked.model_copy(update={"estimate": estimate})
 

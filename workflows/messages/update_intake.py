@@ -32,7 +32,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.planning.plan_graph import plan_problems
     from temporal_supervisor.supervision.run.attempt_rules import supervisor_of
     from temporal_supervisor.supervision.run.decisions import ALL, Decision, decision_in
-    from temporal_supervisor.supervision.run.events import said
+    from temporal_supervisor.supervision.run.events import update_fields
     from temporal_supervisor.supervision.run.run_state import RunState
 
     from workflows.children.child_contracts import NestedInput
@@ -91,9 +91,9 @@ class UpdateIntake:
         An update with a known `request_id` gets its first reply again.
         """
         state = self._state
-        state.update_replies.count()
+        state.update_replies.count_update()
         results: list[DecisionReply] = []
-        first_reply = state.update_replies.to(update.request_id)
+        first_reply = state.update_replies.reply_to(update.request_id)
         if first_reply:
             message = first_reply
         elif isinstance(update, Decide):
@@ -144,7 +144,7 @@ class UpdateIntake:
         if state.phase in ("done", "failed", "cancelled"):
             raise ValueError(f"this run has ended: it is {state.phase}")
         self._check_level(update)
-        if state.update_replies.to(update.request_id) is not None:
+        if state.update_replies.reply_to(update.request_id) is not None:
             return
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
@@ -212,34 +212,34 @@ class UpdateIntake:
         state, steering = self._state, self._state.steering
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
-                return state.decisions.take(decision_in(update, self._path), state.waits.current)
+                return state.decisions.accept(decision_in(update, self._path), state.waits.current)
             case ExtendLimits():
                 state.extend(update.budget, update.deadline)
                 budget = state.time_and_budget
                 return f"{budget.spent_line()}; deadline {budget.deadline_at:%Y-%m-%d %H:%M:%S} UTC"
             case Pause():
                 steering.pause(now=update.now or steering.now)
-                state.trace.note("paused", **said(update, now=update.now))
+                state.trace.note("paused", **update_fields(update, now=update.now))
                 when = "after the turns under way"
                 if steering.now:
                     when = "now, and its calls in flight may be paid again"
                 return f"paused: work stops {when}"
             case Resume():
                 steering.resume()
-                state.trace.note("resumed", **said(update))
+                state.trace.note("resumed", **update_fields(update))
                 state.models.retry_all()
                 return "continues"
             case Steer():
-                steering.say(update.text, update.to)
+                steering.add_word(update.text, update.to)
                 subtask_id = None if update.to == ALL else update.to
-                state.trace.note("steered", subtask_id, **said(update, word=update.text))
+                state.trace.note("steered", subtask_id, **update_fields(update, word=update.text))
                 return f"said to {update.to}"
             case RetrySubtask():
                 self._retry(update)
                 return f"{update.subtask_id} is done again"
             case SkipSubtask():
                 steering.skip(update)
-                state.trace.note("skip_asked", update.subtask_id, **said(update))
+                state.trace.note("skip_asked", update.subtask_id, **update_fields(update))
                 return f"{update.subtask_id} is skipped"
         raise TypeError(f"no update of this type is taken: {type(update).__name__}")
 
@@ -252,8 +252,8 @@ class UpdateIntake:
         else:
             words = {"text": update.instruction or "", "by": update.by or ""}
             tried_again = Decision(id=wait.id, choice="retry", about=("finding",), **words)
-            state.decisions.take(tried_again, [wait])
-        instruction = said(update, instruction=update.instruction)
+            state.decisions.accept(tried_again, [wait])
+        instruction = update_fields(update, instruction=update.instruction)
         state.trace.note("retry_asked", update.subtask_id, **instruction)
 
     def _accept_all(self, update: Decide) -> list[DecisionReply]:
@@ -262,7 +262,7 @@ class UpdateIntake:
         for given in update.decisions:
             decision = decision_in(given, self._path)
             refusal = self._refusal(given)
-            message = refusal or self._state.decisions.take(decision, self._state.waits.current)
+            message = refusal or self._state.decisions.accept(decision, self._state.waits.current)
             result = DecisionReply(id=decision.id, accepted=refusal is None, message=message)
             results.append(result)
         return results
@@ -270,5 +270,5 @@ class UpdateIntake:
     def _finish(self, update: Update, message: str) -> None:
         """Keeps the reply to an update, in case it is sent again, and wakes the work."""
         if update.request_id:
-            self._state.update_replies.keep(update.request_id, message)
+            self._state.update_replies.keep_reply(update.request_id, message)
         self.notify_work()

@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.strategy import StrategyName
     from temporal_supervisor.supervision.run.board import Board
     from temporal_supervisor.supervision.run.decisions import Decision
-    from temporal_supervisor.supervision.run.events import planned
+    from temporal_supervisor.supervision.run.events import plan_fields
     from temporal_supervisor.supervision.run.run_state import RunState
 
     from workflows.calls.saved_work import EarlierFindings
@@ -220,7 +220,7 @@ class PlanMaker:
             reasoning=plan.reasoning,
             estimated_tokens=sum(subtask.estimated_tokens for subtask in plan.subtasks),
             expected=reply.estimate.total.line if reply.estimate else "",
-            plan=planned(plan),
+            plan=plan_fields(plan),
             plan_ref=reply.plan_ref,
         )
 

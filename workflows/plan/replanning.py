@@ -8,7 +8,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base.errors import SupervisionError
     from temporal_supervisor.supervision.contract.result import SubtaskReport
-    from temporal_supervisor.supervision.results.success_rule import reachable
+    from temporal_supervisor.supervision.results.success_rule import is_reachable
     from temporal_supervisor.supervision.run.board import is_blocked
     from temporal_supervisor.supervision.run.run_state import RunState
 
@@ -55,7 +55,7 @@ class Replanning(BackgroundTask):
         """Returns the failed subtasks that the answer or the success rule needs."""
         state = self._state
         levels = state.plan.importance
-        in_reach = reachable(state.request.success, state.board.current(), levels)
+        in_reach = is_reachable(state.request.success, state.board.current(), levels)
 
         def is_needed(report: SubtaskReport) -> bool:
             return levels[report.id] == "required" or not in_reach

@@ -90,7 +90,7 @@ class Templates:
         done = [report for report in board.reports() if report.state == "completed"]
         ended = [report.usage for report in done if report.finding]
         affordable = budget.affordable(template.estimated_tokens, ended)
-        return room_for(template, board.items, affordable)
+        return room_for(template, board.item_count, affordable)
 
     def _sources_of(self, template: Subtask) -> list[Finding | None]:
         """Returns the findings that name the items of a template."""

@@ -22,7 +22,7 @@ class SlotWaits:
         """
         if slot.held:
             return
-        self._slots.ask(slot)
+        self._slots.enqueue(slot)
         if not slot.held:
             # The dispatch holds the clock if a nested run keeps the slot while it waits for people.
             self._changed.set()
@@ -31,5 +31,5 @@ class SlotWaits:
     def release(self, slot: Slot | None) -> None:
         """Gives the slot back, if there is one, for other work that waits."""
         if slot is not None:
-            self._slots.give_back(slot)
+            self._slots.release(slot)
             self._changed.set()

@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.finding import Finding
     from temporal_supervisor.supervision.contract.status import Wait, WaitKind
     from temporal_supervisor.supervision.run.decisions import Decision
-    from temporal_supervisor.supervision.run.events import decided
+    from temporal_supervisor.supervision.run.events import decision_fields
     from temporal_supervisor.supervision.run.run_state import RunState
     from temporal_supervisor.supervision.run.serving_models import Outage
     from temporal_supervisor.supervision.run.waits import AWAITED
@@ -45,7 +45,7 @@ class Waiting:
         self._issue_soon = issue_soon
         self._changed = changed
         self._people = DecisionWaits()
-        state.decisions.wake(self._people.wake)
+        state.decisions.set_listener(self._people.wake)
 
     async def until_resumed(self) -> None:
         """Returns when the run is not paused."""
@@ -75,15 +75,15 @@ class Waiting:
         until = workflow.now() + timeout
 
         def is_decided() -> bool:
-            return decisions.on(wait) is not None
+            return decisions.decision_about(wait) is not None
 
         if not is_decided():
             if wait.subtask_id is None:
                 await self._until_over(wait, is_decided, until=lambda: until, content=content)
             else:
                 await self._until_decided(wait, until, content)
-        known = decisions.on(wait)
-        self._state.trace.note("decided", wait.subtask_id, **decided(wait, known))
+        known = decisions.decision_about(wait)
+        self._state.trace.note("decided", wait.subtask_id, **decision_fields(wait, known))
         return known
 
     async def stored_words(self, decision: Decision) -> Finding:
@@ -171,7 +171,7 @@ class Waiting:
                     )
                 ends = [time for time in (until(), end) if time is not None]
                 expires_at = min(ends, default=None)
-                waits.show(wait, expires_at, content)
+                waits.add(wait, expires_at, content)
                 self._issue_soon()
                 if wait.for_decision:
                     # The dispatch holds the clock if nothing else is left to do.
@@ -185,7 +185,7 @@ class Waiting:
                         over_or_moved, timeout=left, timeout_summary=label
                     )
         finally:
-            waits.end(wait)
+            waits.remove(wait)
         self._log("waits no longer", wait)
         if wait.for_decision:
             self._changed.set()  # the dispatch lets the clock run before the next work has ended
@@ -198,16 +198,18 @@ class Waiting:
         at the deadline.
         """
         decisions = self._state.decisions
+
+        def is_decided() -> bool:
+            return decisions.decision_about(wait) is not None
+
         self._log("waits", wait)
-        self._state.waits.show(wait, until, content)
+        self._state.waits.add(wait, until, content)
         self._issue_soon()
         self._changed.set()  # the dispatch holds the clock if nothing else is left to do
         try:
-            await self._people.until_decided(
-                wait.sha256, lambda: decisions.on(wait) is not None, until
-            )
+            await self._people.until_decided(wait.sha256, is_decided, until)
         finally:
-            self._state.waits.end(wait)
+            self._state.waits.remove(wait)
         self._log("waits no longer", wait)
         self._changed.set()  # the dispatch lets the clock run before the next work has ended
         self._issue_soon()

@@ -225,7 +225,7 @@ class AgentRun:
         """Returns the number of slices of the free budget; this work gets one of them."""
         if self.role.team:
             return self._state.shares.slices_for(self._subtask_id)
-        agents = self._state.board.agents(self._state.request.max_parallel)
+        agents = self._state.board.agent_count(self._state.request.max_parallel)
         return self._state.time_and_budget.shares(agents)
 
     async def _wait_for_budget(self) -> None:

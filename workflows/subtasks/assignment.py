@@ -8,7 +8,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import ToolResultRef
     from activities.prompts.agent_prompts import FINISH_TAKEN
-    from temporal_supervisor.supervision.agent.better_finding import better
+    from temporal_supervisor.supervision.agent.better_finding import better_finding
     from temporal_supervisor.supervision.base.errors import FATAL, SupervisionError, run_kind
     from temporal_supervisor.supervision.contract.finding import Finding
     from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
@@ -88,7 +88,7 @@ class Assignment:
                 return False
             self.fall_back(fallback)
 
-        self.slot = slots.take(self.subtask_id, self._slot_count())
+        self.slot = slots.occupy(self.subtask_id, self._slot_count())
         self.is_admitted = True
         breaker(self.role.name).admit(self)
         return True
@@ -179,21 +179,21 @@ class Assignment:
         state, subtask_id = self.context.state, self.subtask_id
         self.count_outcome(True)
         if self._is_worse(result.finding):
-            state.board.keep(subtask_id)
-            state.open_points.open(
+            state.board.keep_finding(subtask_id)
+            state.open_points.note(
                 subtask_id, f"what came back had less that is supported: {self.feedback}"
             )
             state.trace.note("finding_kept", subtask_id, which="earlier")
             return
         state.board.complete(subtask_id, result.finding)
-        state.open_points.close(subtask_id)
+        state.open_points.resolve(subtask_id)
         state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
 
     def _is_worse(self, finding: Finding) -> bool:
         """True if a review sent back a finding that has more support than the new one."""
         if self.previous is None or not self.keeps_better:
             return False
-        return better(self.previous, finding) is self.previous
+        return better_finding(self.previous, finding) is self.previous
 
     def fail(self, problem: Problem) -> None:
         """Ends the subtask, which failed for good.
@@ -204,8 +204,8 @@ class Assignment:
         self.count_outcome(None)
         state, subtask_id = self.context.state, self.subtask_id
         if self.previous is not None:
-            state.board.keep(subtask_id)
-            state.open_points.open(
+            state.board.keep_finding(subtask_id)
+            state.open_points.note(
                 subtask_id,
                 f"it could not be fixed ({problem.type}): {self.feedback or problem.message}",
             )
@@ -236,7 +236,7 @@ class Assignment:
             state.board.skip(subtask_id, self.skipped, self.so_far)
             return
         if self.previous is not None:
-            state.board.keep(subtask_id)
+            state.board.keep_finding(subtask_id)
             return
         state.board.end(subtask_id, "cancelled", problem, self.so_far)
         state.trace.note("subtask_cancelled", subtask_id, turns=self.last.turns, **self.last.refs)

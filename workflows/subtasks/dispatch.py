@@ -154,7 +154,7 @@ class Dispatch:
             if board.subtask(subtask_id).for_each and self._replanning.running:
                 continue  # it may be getting its items
             why = steering.take_skip(subtask_id)
-            for part in board.parts(subtask_id):
+            for part in board.open_parts(subtask_id):
                 assignment, task = self._assignments.get(part), self._running.get(part)
                 if assignment is not None and task is not None and not task.done():
                     assignment.skipped = why

@@ -6,7 +6,7 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import ToolResultRef, TurnReply
     from activities.prompts import agent_prompts as prompts
-    from temporal_supervisor.supervision.agent.better_finding import better
+    from temporal_supervisor.supervision.agent.better_finding import better_finding
     from temporal_supervisor.supervision.agent.empty_words import Emptiness
     from temporal_supervisor.supervision.agent.turn_rules import Next
     from temporal_supervisor.supervision.base import limits
@@ -147,7 +147,7 @@ class Conclusions:
         if earlier is None:
             return finding
 
-        kept = earlier if reply.empty or reply.impossible else better(earlier, finding)
+        kept = earlier if reply.empty or reply.impossible else better_finding(earlier, finding)
         which = "earlier" if kept is earlier else "last"
         self._attempt.note("finding_kept", which=which)
         return kept

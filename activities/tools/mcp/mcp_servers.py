@@ -67,7 +67,7 @@ class McpTools(ToolSource):
             partial(self._call_tool, said.effects != "read"),
             outside=True,
             server=self._connection.server.remote_host,
-            **said.said,
+            **said.as_tool_fields,
             timeout_seconds=(self._timeout + 2 * _PATIENCE).total_seconds(),
         )
         return tool.as_pinned(pinned)

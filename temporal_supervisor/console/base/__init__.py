@@ -1,1 +1,1 @@
-"""The base of all commands: text on the terminal, hints, access, exit codes."""
+"""The base of all commands: terminal output, hints, access, exit codes."""

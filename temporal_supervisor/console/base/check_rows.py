@@ -1,4 +1,4 @@
-"""The rows of `doctor`: the state of one thing, with the fix if something is wrong."""
+"""The rows of `doctor`: the state of one thing each, and the fix for a problem."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class CheckRow:
     text: str
     fix: str = ""
 
-    def shown(self, screen: Console) -> Iterator[Text]:
-        """Yields lines in columns, which are left for a command that is too long for the last."""
+    def renderables(self, screen: Console) -> Iterator[Text]:
+        """Yields columns, and a long command on a line of its own."""
         level = (f"{self.level:<{_NAME_COLUMN}}", _STYLES[self.level])
         begins = Text.assemble(level, self.name.ljust(_NAME_CHARS), " ")
         room = screen.width - len(begins)

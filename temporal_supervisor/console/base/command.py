@@ -1,4 +1,4 @@
-"""One command: what it has access to, the commands that it suggests, its exit code; errors are one sentence."""
+"""The parts of a command: access, hints, exit codes, and errors as one sentence."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUna
 from temporal_supervisor.console.base.terminal import Report, print_err, safe_line
 from temporal_supervisor.messages import NoRun, UpdateRefused
 from temporal_supervisor.runtime.connection import ConnectionFailed, connect, namespace_id
-from temporal_supervisor.runtime.process import INTERRUPTED, PROGRAM, command, run
+from temporal_supervisor.runtime.process import INTERRUPTED, PROGRAM, run, shell_command
 from temporal_supervisor.runtime.server.embedded_server import ServerFailed, read_record
 from temporal_supervisor.runtime.server.temporal_binary import TemporalNotFound
 from temporal_supervisor.runtime.settings import Settings, load_settings
@@ -41,12 +41,12 @@ It returns an empty text where there is no such tool.
 
 
 def hint(*words: str, **environ: str) -> str:
-    """Returns a command of this program, with the options without which it would look elsewhere."""
+    """Returns a command of this program with the present global options, for messages."""
     if (as_tool := tool_hints.get()) is not None:
-        return as_tool(*words) or f"the shell command {command(PROGRAM, words, **environ)}"
+        return as_tool(*words) or f"the shell command {shell_command(PROGRAM, words, **environ)}"
     given = {"--address": access.address, "--namespace": access.namespace, "--env-file": access.env_file}
     connection = [word for name, value in given.items() if value for word in (name, str(value))]
-    return command(PROGRAM, [*connection, *words], **environ)
+    return shell_command(PROGRAM, [*connection, *words], **environ)
 
 
 DONE = 0
@@ -61,7 +61,7 @@ _CLOUD = ".tmprl.cloud"
 
 
 class CommandFailed(Exception):
-    """The command ends with `code`; the message is one sentence that says what to do."""
+    """The command ends with `code`; the message is one sentence with the remedy."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -71,7 +71,10 @@ class CommandFailed(Exception):
 
 @dataclass
 class Access:
-    """The global options of the command line, and what they open; None means Temporal's own configuration."""
+    """The global options of the command line, and access to what they select.
+
+    None means Temporal's own configuration.
+    """
 
     address: str | None = None
     namespace: str | None = None
@@ -82,30 +85,37 @@ class Access:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of this process. Raises ValueError if a variable is wrong."""
+        """The settings of this process. Raises ValueError for a wrong variable."""
         return load_settings(self.env_file)
 
     async def store(self) -> ArtifactStore:
-        """Returns the namespace's part of the store. Raises ValueError, ArtifactUnavailable, ConnectionFailed."""
+        """Returns the namespace's part of the store.
+
+        Raises ValueError, ArtifactUnavailable or ConnectionFailed.
+        """
         return open_store(self.settings.artifacts_url, await namespace_id(await self.client()), self.settings.keys)
 
     async def store_or_none(self) -> ArtifactStore | None:
-        """Returns the store if it can be opened: following a run needs none."""
+        """Returns the store; None if it can't be opened, as following a run needs none."""
         try:
             return await self.store()
         except (ArtifactUnavailable, ValueError):
             return None
 
     async def stores_with_end(self, run_id: str) -> list[ArtifactStore]:
-        """Returns the parts of the store that have the end of a run, without the server, which knows the namespace."""
+        """Returns the parts of the store with the stored end of a run.
+
+        Without the server, the run's namespace is unknown, so all parts are searched.
+        """
         url, keys = self.settings.artifacts_url, self.settings.keys
         parts = [open_store(url, unquote(folder), keys) for folder in await open_store(url).folders()]
         return [part for part in parts if await part.latest_ended(run_id) is not None]
 
     async def client(self) -> Client:
-        """Returns a connected client, the same each time.
+        """Returns a connected client, the same one each time.
 
-        Raises ConnectionFailed if there is no usable server, ValueError for traces that can't be sent as asked.
+        Raises ConnectionFailed without a usable server, and ValueError for unsupported trace
+        settings.
         """
         if self._client is None:
             self._send_rest, keys = configure("temporal-supervisor"), self.settings.keys
@@ -123,11 +133,14 @@ access = Access()
 
 
 def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]], *, as_json: bool = False) -> int:
-    """Runs a command, shows its report and returns its exit code; a failure is a sentence on standard error."""
+    """Runs a command, prints its report and returns its exit code.
+
+    A failure is printed as a sentence on standard error.
+    """
     _without_logs(access.debug)
     try:
         done = run(work())
-        return done.show(as_json=as_json) if isinstance(done, Report) else done
+        return done.print_to(as_json=as_json) if isinstance(done, Report) else done
     except (Exception, KeyboardInterrupt) as error:
         failure = explain(error)
         if access.debug:
@@ -139,8 +152,8 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
         access.close()
 
 
-def user() -> str:
-    """Returns the name of who gives commands, as the system has it; "unknown" if it has none."""
+def user_name() -> str:
+    """Returns the system's name of the current user; "unknown" without one."""
     try:
         return getuser()
     except (KeyError, OSError):
@@ -148,7 +161,7 @@ def user() -> str:
 
 
 def explain(error: BaseException) -> CommandFailed:
-    """Returns the sentence and the exit code for anything that a command raises."""
+    """Returns the sentence and exit code for any error of a command."""
     text = str(error) or type(error).__name__
     unexpected = f"something unexpected happened ({text}): run it again with --debug to see where"
     table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str], ...] = (
@@ -180,7 +193,7 @@ def _explain_rpc(error: RPCError) -> CommandFailed:
 
 
 def _without_logs(debug: bool) -> None:
-    """Keeps log lines of libraries and tools off standard error: commands say it in a sentence."""
+    """Keeps log lines of libraries off standard error: commands print one sentence."""
     if not debug:
         logging.getLogger().addHandler(logging.NullHandler())  # else Python prints what has no handler
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)
@@ -192,7 +205,7 @@ def server_address(client: Client) -> str:
 
 
 def endpoint(settings: Settings) -> str | None:
-    """Returns the model endpoint that the settings name, without credentials; None if there is none."""
+    """Returns the model endpoint in the settings, without credentials; None without one."""
     if not settings.has_model:
         return None
     parts = urlsplit(settings.anthropic_base_url or "")
@@ -202,7 +215,10 @@ def endpoint(settings: Settings) -> str | None:
 
 
 def web_address(client: Client, run_id: str) -> str | None:
-    """Returns the page of a run in the Web UI of the embedded server or of Temporal Cloud, else None."""
+    """Returns the URL of a run in the Web UI, if there is one, else None.
+
+    The embedded server and Temporal Cloud have one.
+    """
     address = server_address(client)
     page = f"namespaces/{quote(client.namespace, safe='')}/workflows/{quote(run_id, safe='')}"
     if address.partition(":")[0].endswith(_CLOUD):

@@ -1,4 +1,4 @@
-"""Files that commands write: refused before the work where they can't be written, told with what is in them."""
+"""Files that commands write: checked before the work, and reported with their content."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ Force = Annotated[bool, typer.Option("--force", help="write over a file that exi
 
 
 def check_output(path: Path, endings: tuple[str, ...] = (), *, force: bool = False) -> None:
-    """Raises CommandFailed if a file can't be written there; of `endings` it must have one, if any are given."""
+    """Raises CommandFailed if a file can't be written, or has none of the `endings`."""
     if path == STANDARD_OUTPUT:
         return
     if path.is_dir():
@@ -30,9 +30,9 @@ def check_output(path: Path, endings: tuple[str, ...] = (), *, force: bool = Fal
 
 
 def write_file(path: Path, data: bytes, content: str = "", *, force: bool = False) -> None:
-    """Writes a file, or to standard output; one that exists stays unless it is by `force`. Raises CommandFailed.
+    """Writes data to a file or to standard output, and prints `content` or its size.
 
-    `content` says what is in it, in place of its size.
+    An existing file is kept unless `force` is set. Raises CommandFailed.
     """
     if path == STANDARD_OUTPUT:
         sys.stdout.buffer.write(data)

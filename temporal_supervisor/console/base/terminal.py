@@ -1,4 +1,4 @@
-"""Text on the terminal: made safe, and written to the right stream.
+"""Text on the terminal, with unsafe characters removed, on the right stream.
 
 Models and tools may write escape sequences, by accident or on purpose. Results go to standard
 output, everything else to standard error.
@@ -22,7 +22,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from temporal_supervisor.runtime.process import say
+from temporal_supervisor.runtime.process import write_stderr
 from temporal_supervisor.supervision.base import limits
 
 _SEQUENCES = re.compile(
@@ -61,21 +61,24 @@ def safe(text: str) -> str:
 
 
 def safe_line(text: str, limit: int) -> str:
-    """Returns `safe` text on one line of at most `limit` characters, cut with an ellipsis."""
+    """Returns `safe` text on one line of at most `limit` characters.
+
+    A longer text ends in an ellipsis.
+    """
     line = _SPACE.sub(" ", safe(text)).strip()
     return line if len(line) <= limit else line[: max(0, limit - 1)].rstrip() + "…"
 
 
 def safe_json(value: JsonValue) -> str:
-    """Returns JSON that any terminal may show: characters that `safe` removes are escaped, so nothing is lost."""
+    """Returns JSON for any terminal; characters that `safe` removes are escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return "".join(c if c == "\n" or _allowed(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
 def revealed(text: str, kept: str = "") -> str:
-    """Returns `text` with each character that can't be seen, or is no plain space, as `<U+202E>`.
+    """Returns `text` with invisible characters and odd spaces as `<U+202E>`.
 
-    Lines stay. So do the characters `kept`.
+    Line breaks and the characters in `kept` stay.
     """
 
     def seen(found: re.Match[str]) -> str:
@@ -91,10 +94,9 @@ def _is_hidden(char: str) -> bool:
 
 
 def look_alikes(text: str) -> list[str]:
-    """Returns a line for each letter that is taken for a Latin one, in a word where that may deceive.
+    """Returns a line for each letter that looks like a Latin one and may deceive.
 
-    That is a word with Latin letters, too, or one that looks Latin in a text that is not of that
-    script.
+    It may if its word also has Latin letters, or looks Latin in a text that is not in its script.
     """
     letters = {c for c in text if c.isalpha()}
     odd = {
@@ -117,19 +119,19 @@ def counted(number: int, noun: str) -> str:
 
 
 def file_size(size: int) -> str:
-    """Returns bytes as people read them: `31 kB`, `2.4 MB`."""
+    """Returns a number of bytes for people: `31 kB`, `2.4 MB`."""
     if size < 1000:
         return counted(size, "byte")
     return f"{size / 1e3:,.0f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
 
 
 def duration(seconds: float, digits: int = 0) -> str:
-    """Returns seconds as people read them: `4 s`, `0:02:05`."""
+    """Returns seconds for people: `4 s`, `0:02:05`."""
     return f"{max(0, seconds):.{digits}f} s" if seconds < 60 else str(timedelta(seconds=int(seconds)))
 
 
 def roughly(seconds: float) -> str:
-    """Returns seconds as people say them who guess: `20 s`, `3 min`, `1 h 20 min`."""
+    """Returns estimated seconds for people: `20 s`, `3 min`, `1 h 20 min`."""
     minutes = round(seconds / 60)
     if seconds < 55:
         return f"{max(10, round(seconds, -1)):.0f} s"
@@ -143,9 +145,9 @@ def _allowed(char: str) -> str:
 
 
 def console(*, stderr: bool = False, file: IO[str] | None = None) -> Console:
-    """Returns a rich console of a stream.
+    """Returns a rich console for a stream, for our own strings only.
 
-    It takes our own strings only: foreign text goes in as `Text` or Markdown.
+    Foreign text is passed as `Text` or Markdown.
     """
     plain: dict[str, Any] = {"markup": False, "highlight": False, "emoji": False, "stderr": stderr, "file": file}
     made = _Console(**plain)
@@ -154,7 +156,7 @@ def console(*, stderr: bool = False, file: IO[str] | None = None) -> Console:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leaves the error to the command, which ends as one that is done: rich would exit with 1."""
+        """Leaves the error to the command, which ends normally: rich would exit with 1."""
         raise BrokenPipeError
 
 
@@ -166,7 +168,7 @@ def print_out(text: str) -> None:
 
 def print_err(text: str) -> None:
     """Writes text to standard error, made safe, with a line break."""
-    say(safe(text))
+    write_stderr(safe(text))
 
 
 def print_json(value: object) -> None:
@@ -177,8 +179,8 @@ def print_json(value: object) -> None:
 class ScreenRow(Protocol):
     """A row of a report that depends on the screen: a table, a paragraph, an answer."""
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
-        """Yields its parts for this screen."""
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
+        """Yields the parts of the row for a screen."""
 
 
 Rows = Iterable[ScreenRow | RenderableType]
@@ -187,9 +189,9 @@ Rows = Iterable[ScreenRow | RenderableType]
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a command: `data` for programs, for people `rows`, and the exit code.
+    """The result of a command: `data` for programs, `rows` for people, and the exit code.
 
-    `notes` go to standard error beside the screen, `error` always.
+    `notes` are printed to standard error with the rows, `error` always.
     """
 
     data: object
@@ -198,35 +200,35 @@ class Report:
     error: str = ""
     code: int = 0
 
-    def show(self, screen: Console | None = None, *, as_json: bool = False) -> int:
-        """Prints it and returns the exit code."""
+    def print_to(self, screen: Console | None = None, *, as_json: bool = False) -> int:
+        """Prints the report and returns its exit code."""
         if as_json:
             print_json(self.data)
         else:
-            put(screen or console(), self.rows)
+            print_rows(screen or console(), self.rows)
         for text in (*(() if as_json else self.notes), *filter(None, [self.error])):
             print_err(text)
         return self.code
 
     def text(self) -> str:
-        """Returns the rows as they are written where there is no terminal."""
+        """Returns the rows as text, as they are printed without a terminal."""
         written = io.StringIO()
-        put(console(file=written), self.rows)
+        print_rows(console(file=written), self.rows)
         return written.getvalue()
 
 
-def put(screen: Console, rows: Rows) -> None:
-    """Prints the rows of a report: the one place where rows become output.
+def print_rows(screen: Console, rows: Rows) -> None:
+    """Prints the rows of a report.
 
-    A `Text` is as wide as it is; so is a line with a command, to be copied.
+    A `Text` is never wrapped, and neither is a line with a command, so that it can be copied.
     """
     for row in rows:
-        parts = row.shown(screen) if hasattr(row, "shown") else [row]
+        parts = row.renderables(screen) if hasattr(row, "renderables") else [row]
         for part in parts:
-            _put(screen, part)
+            _print_part(screen, part)
 
 
-def _put(screen: Console, part: RenderableType) -> None:
+def _print_part(screen: Console, part: RenderableType) -> None:
     if isinstance(part, str) and not screen.is_terminal:
         screen.file.write(safe(part) + "\n")
         return
@@ -237,7 +239,7 @@ def _put(screen: Console, part: RenderableType) -> None:
 
 
 class Either(NamedTuple):
-    """A cell that is shorter on a terminal than elsewhere."""
+    """A cell with a shorter text for terminals."""
 
     short: str
     whole: str
@@ -247,7 +249,7 @@ class Either(NamedTuple):
 class TextTable:
     """A table of foreign text: columns of words, then of `numbers`.
 
-    The column `wide` is as wide as there is room.
+    The column `wide` gets the remaining width.
     """
 
     names: Sequence[str]
@@ -255,7 +257,7 @@ class TextTable:
     numbers: Sequence[str] = ()
     wide: str = ""
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
         """Yields the table."""
         expand = bool(self.wide) and screen.is_terminal
         made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), expand=expand)
@@ -283,13 +285,13 @@ def _words_of(cell: str | Either, screen: Console) -> str:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Foreign text, indented and broken between words; one line where there is no terminal."""
+    """Foreign text, indented and wrapped between words; one line without a terminal."""
 
     text: str
     columns: int
     style: str = "dim"
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
         """Yields the paragraph."""
         if screen.is_terminal:
             yield indented(self.text, self.columns, self.style)
@@ -299,13 +301,13 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Remark:
-    """Foreign text as rows that fit the terminal, see `wrapped`; if `is_one_row`, cut to one."""
+    """Foreign text as wrapped rows, see `wrapped`; with `is_one_row` cut to one row."""
 
     text: str
     style: str
     is_one_row: bool = False
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
         """Yields the rows."""
         if not self.is_one_row:
             return wrapped(self.text, screen.width, self.style)
@@ -315,15 +317,15 @@ class Remark:
 
 
 def indented(text: str, columns: int, style: str = "") -> Padding:
-    """Returns foreign text as a paragraph, broken between words."""
+    """Returns foreign text as an indented paragraph, wrapped between words."""
     return Padding(Text(safe(text), style=style), (0, 0, 0, columns), expand=False)
 
 
 def wrapped(text: str, width: int, style: str) -> list[Text]:
-    """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut.
+    """Returns foreign text as indented rows, wrapped between words, without cuts.
 
-    A command that does not fit is a row by itself, wider than the others, which the terminal
-    breaks: so it is copied as one piece.
+    A command that does not fit gets a wider row of its own, which the terminal wraps, so that it is
+    copied as one piece.
     """
     shown = safe_line(text, _MOST_CHARS)
     room = max(_LEAST_WIDTH, width - 2)

@@ -23,9 +23,9 @@ _HEADERS = ["authorization", "content-type", "x-namespace"]
 
 
 def codec_app(codec: PayloadCodec, ui: str, token: str | None = None) -> Starlette:
-    """Returns the server that Temporal's documentation calls a remote codec; pages of `ui` alone may ask it.
+    """Returns the server that Temporal's documentation calls a remote codec.
 
-    With a `token` only who sends it is answered.
+    Only pages of `ui` may use it and, with a `token`, only clients that send that.
     """
     wanted = f"Bearer {token}".encode()
 

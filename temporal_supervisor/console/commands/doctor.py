@@ -1,4 +1,4 @@
-"""The command `doctor`: one row for each thing that a run needs, with the fix if something is wrong."""
+"""The command `doctor`: a row for each thing that a run needs, and the fix for a problem."""
 
 import os
 from collections.abc import AsyncIterator
@@ -24,15 +24,15 @@ from temporal_supervisor.console.base.command import (
 from temporal_supervisor.console.base.output_file import Force, check_output, write_file
 from temporal_supervisor.console.base.terminal import Report, counted, safe_json
 from temporal_supervisor.console.commands.model_check import model_rows
-from temporal_supervisor.console.run.found_runs import recorded_store, roots, short_id
+from temporal_supervisor.console.run.found_runs import list_roots, recorded_store, short_id
 from temporal_supervisor.console.run.pollers import (
     WORK,
     Polled,
-    gone,
-    polled,
-    shown,
+    has_ended_here,
+    read_pollers,
     worker_of,
     worker_of_other_store,
+    workers_line,
 )
 from temporal_supervisor.console.run.standstill import causes_of
 from temporal_supervisor.messages import RPC_TIMEOUT
@@ -97,7 +97,7 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
 
 
 async def _own_rows(settings: Settings, *, names_model: bool) -> AsyncIterator[CheckRow]:
-    """Yields the rows that need no server: settings, a model that is named, teams, keys."""
+    """Yields the rows without a server: settings, a named model, teams, keys."""
     for odd in odd_settings(settings, os.environ):
         yield CheckRow("warning", "settings", odd)
     if names_model:
@@ -110,7 +110,7 @@ async def _own_rows(settings: Settings, *, names_model: bool) -> AsyncIterator[C
 
 
 async def _store(access: Access) -> tuple[str | None, CheckRow]:
-    """Returns the store's id and its row; an empty id for a new store, None for one that is away."""
+    """Returns the store's id and its row; the id is "" for a new store, None if it is away."""
     try:
         store = await access.store()
         store_id = await store.identity() or ""
@@ -126,10 +126,10 @@ async def _store(access: Access) -> tuple[str | None, CheckRow]:
 
 
 async def _without_own_model(settings: Settings, client: Client) -> AsyncIterator[CheckRow]:
-    """Yields the Worker that makes model calls, or a warning without one."""
-    calling = await polled(client, MODEL_QUEUE)
+    """Yields the Worker that makes model calls, or a warning if there is none."""
+    calling = await read_pollers(client, MODEL_QUEUE)
     if calling.served:
-        text = f"this environment names none and needs none: {shown(calling.workers)} makes the calls"
+        text = f"this environment names none and needs none: {workers_line(calling.workers)} makes the calls"
         yield CheckRow("ok", "model", text)
         return
     async for row in model_rows(settings):
@@ -137,7 +137,10 @@ async def _without_own_model(settings: Settings, client: Client) -> AsyncIterato
 
 
 def open_keys(settings: Settings) -> CheckRow | None:
-    """Returns a warning about a file of keys that other users can read: a container may mount it so."""
+    """Returns a warning about a key file that other users can read; None if none can.
+
+    A container may mount it so.
+    """
     file = settings.keys_file
     if file is None or not file.is_file() or not is_readable_by_others(file.stat()):
         return None
@@ -145,7 +148,7 @@ def open_keys(settings: Settings) -> CheckRow | None:
 
 
 async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
-    """Yields a row for each team that can't be used or has such files."""
+    """Yields a row for each team with problems or with files that can't be read."""
     from temporal_supervisor.console.commands.team_commands import teams_report  # loads the tools' libraries: 0.3 s
 
     checked: Any = (await teams_report(settings)).data
@@ -158,9 +161,10 @@ async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
 
 
 async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[CheckRow]:
-    """Yields the rows. Raises RPCError if the server goes away.
+    """Yields the rows on the server. Raises RPCError if the server goes away.
 
-    `store_id` is that of this environment's store: empty if it has none, None if it can't be read.
+    `store_id` is the id of this environment's store: empty if it has none, None if it can't be
+    read.
     """
     info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=RPC_TIMEOUT)
     yield CheckRow("ok", "server", f"{server_address(client)}, version {info.server_version}")
@@ -183,13 +187,13 @@ async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[Che
 
 async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
     """Yields a row for each queue, and for each build without a Worker."""
-    seen = {queue: await polled(client, queue) for queue in WORK}
+    seen = {queue: await read_pollers(client, queue) for queue in WORK}
     for queue, work in WORK.items():
         workers = seen[queue].workers
-        if not all(gone(worker.identity) for worker in workers):
-            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
+        if not all(has_ended_here(worker.identity) for worker in workers):
+            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {workers_line(workers)}")
         else:
-            last = f", the last one was {shown(workers)}" if workers else ""
+            last = f", the last one was {workers_line(workers)}" if workers else ""
             fix = f"start one with {hint('worker', *worker_of(queue)[1])}"
             level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"  # few teams have such tools
             yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
@@ -198,7 +202,10 @@ async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
 
 
 async def _build_rows(client: Client, seen: Polled) -> AsyncIterator[CheckRow]:
-    """Yields the builds that runs wait for, and those that are served: a run stays with the build it began with."""
+    """Yields the builds that runs wait for, and those with Workers.
+
+    A run stays with the build that began it.
+    """
     if why := seen.none_current:
         yield CheckRow("problem", "builds", why, seen.set_current)
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
@@ -229,7 +236,7 @@ def _named_store(store_id: str) -> str:
 
 
 async def _other_workers_store(client: Client, store_id: str | None) -> CheckRow | None:
-    """Returns a problem if a Worker that runs now uses another artifact store than this environment."""
+    """Returns a problem if a running Worker uses another artifact store."""
     if store_id is None:
         return None
     worker, other = await worker_of_other_store(client, store_id)
@@ -240,8 +247,8 @@ async def _other_workers_store(client: Client, store_id: str | None) -> CheckRow
 
 
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
-    """Returns a problem if the newest run uses another artifact store than this environment, or this one is lost."""
-    for execution in await roots(client, 1):
+    """Returns a problem if the newest run uses another artifact store, or ours is lost."""
+    for execution in await list_roots(client, 1):
         used = await recorded_store(Run(client, execution.id))
         if used and store_id is not None and used != store_id:
             text = f"run '{execution.id}' uses the store {used}, this environment {_named_store(store_id)}"
@@ -251,8 +258,8 @@ async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
 
 
 async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
-    """Yields a row for each open run of our queue that stands still, or one that says that none does."""
-    found = [each.id for each in await roots(client, _RUNS, "Running") if each.task_queue == WORKFLOW_QUEUE]
+    """Yields a row for each open run that stands still, or a single row if none does."""
+    found = [each.id for each in await list_roots(client, _RUNS, "Running") if each.task_queue == WORKFLOW_QUEUE]
     still = 0
     for run in (Run(client, run_id) for run_id in found):
         described = await run.describe()

@@ -1,4 +1,4 @@
-"""The commands `verify`, `artifacts`, `artifact` and `trace --full`: what an answer was made of, out of the store."""
+"""The commands `verify`, `artifacts`, `artifact` and `trace --full`: evidence in the store."""
 
 import re
 import sys
@@ -41,7 +41,10 @@ async def verify_run(run: AnyRun, access: Access) -> Report:
 
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:
-    """Returns the evidence of each claim and citation; FAILED if one has none, or an object was changed."""
+    """Returns the evidence of each claim and citation.
+
+    The exit code is FAILED if one has no evidence, or if an object was changed.
+    """
     from temporal_supervisor.console.report.report_data import evidence_of
 
     ended = await published_end(run_id, store)
@@ -66,7 +69,7 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
 
 
 def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
-    """Yields the claims, each below the sentence of the answer in which it stands first."""
+    """Yields the claims, each below the first sentence of the answer that contains it."""
     shown = ""
     for link in links:
         sentence = "" if link.kind == "citation" else _sentence(answer, link.text)
@@ -92,7 +95,10 @@ def _link_rows(links: "list[Link]", answer: str) -> Iterator[str]:
 
 
 def _sentence(answer: str, words: str) -> str:
-    """Returns the sentence, row or item of the answer that holds the words; empty if none does, or it is no more."""
+    """Returns the sentence, row or item of the answer that contains the words.
+
+    Empty if none does, or if it contains nothing else.
+    """
     from temporal_supervisor.supervision.base.sentences import SENTENCE_END
 
     found = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", answer)
@@ -165,7 +171,10 @@ async def print_artifact(
 
 
 async def _object_of(store: ArtifactStore, run_id: str, beginning: str) -> str:
-    """Returns the key of the one object of a run whose hash begins like that. Raises CommandFailed."""
+    """Returns the key of the one object of a run whose hash has that beginning.
+
+    Raises CommandFailed.
+    """
     keys = [key for key in await store.list_keys(run_prefix(run_id)) if key.rpartition("/")[2].startswith(beginning)]
     if len(keys) == 1:
         return keys[0]
@@ -175,7 +184,7 @@ async def _object_of(store: ArtifactStore, run_id: str, beginning: str) -> str:
 
 
 def _file_names(listed: list[ArtifactRef]) -> list[str]:
-    """Returns a file's name for each artifact, without folders; a second one of a name gets a number."""
+    """Returns a file name without folders for each artifact; repeated names get a number."""
     names: list[str] = []
     for artifact in listed:
         name = Path(one_line(artifact.name, limits.LINE_BYTES).replace("\\", "/")).name.lstrip(".") or "artifact"
@@ -184,8 +193,11 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
 
 
 async def calls_report(run: Run, access: Access, which: str) -> Report:
-    """Returns the stored model calls of a subtask, of a step of the supervisor, or `all`: prompts and whole replies."""
-    from temporal_supervisor.console.report.report_data import entries_of, said_in, stored_calls
+    """Returns the stored model calls with prompts and whole replies.
+
+    `which` is a subtask, a step of the supervisor such as `plan`, or `all`.
+    """
+    from temporal_supervisor.console.report.report_data import added_by, entries_of, stored_calls
 
     store = await access.store()
     conversations, known = ConversationStore(store), await stored_calls(store, run.id)
@@ -212,6 +224,6 @@ async def calls_report(run: Run, access: Access, which: str) -> Report:
         )
         head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {(entry.at or '')[:19]} UTC"
         rows.append(Text(safe_line(head, 400), "bold"))
-        for title, text in await said_in(conversations, entry):
+        for title, text in await added_by(conversations, entry):
             rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]
     return Report(calls, rows, notes=problems)

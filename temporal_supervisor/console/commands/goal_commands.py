@@ -1,4 +1,7 @@
-"""The command `teams goals`: asks each goal of the teams once, and looks for the role and the facts that are known."""
+"""The command `teams goals`: asks each goal of the teams once, and checks the answers.
+
+An answer must come from the known role and contain the known facts.
+"""
 
 import asyncio
 from collections.abc import Iterable
@@ -25,7 +28,10 @@ _LOOKS_SECONDS = 0.5  # between two looks whether a run asks a person
 
 
 async def goals_report(access: Access, team: str | None) -> Report:
-    """Asks each goal of a team, or of all teams, once. The exit code is 1 if an answer lacks its role or a fact."""
+    """Asks each goal of a team, or of all teams, once.
+
+    The exit code is 1 if an answer lacks its role or a fact.
+    """
     files = team_files(access.settings)
     known = {name: files.folder(name) for name in ([team] if team else files.names())}
     read = {name: read_goals(folder) for name, folder in known.items()}
@@ -40,7 +46,7 @@ async def goals_report(access: Access, team: str | None) -> Report:
     for name, listed in goals.items():
         data = await _data(access, known[name] / listed.data) if listed.data else []
         for goal in listed.goals:
-            made = await _asked(client, name, listed, goal, data)
+            made = await _goal_outcome(client, name, listed, goal, data)
             asked.append(made)
             print_err(_line(made))
     short = [made for made in asked if made["lacks"]]
@@ -49,15 +55,15 @@ async def goals_report(access: Access, team: str | None) -> Report:
 
 
 async def _data(access: Access, folder: Path) -> list[Attachment]:
-    """Returns the files of a folder as an attachment, stored."""
+    """Stores the files of a folder and returns them as an attachment."""
     ref = await put_files(await access.store(), data_files([folder]))
     return [Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)]
 
 
-async def _asked(
+async def _goal_outcome(
     client: Client, team: str, listed: TeamGoals, goal: TeamGoal, data: list[Attachment]
 ) -> dict[str, Any]:
-    """Returns the outcome of one goal: the run, its status, and the parts its answer `lacks`."""
+    """Returns the outcome of one goal: run, status, and what its answer `lacks`."""
     request = parse_request({**listed.options(goal), "team": team, "attachments": data})
     run = await Run.start(client, request)
     made: dict[str, Any] = {"team": team, "goal": goal.goal, "role": goal.role, "run_id": run.id}
@@ -73,7 +79,7 @@ async def _asked(
 
 
 async def _reply(run: Run, text: str) -> str:
-    """Answers each question of a run to a person with the reply of the goals file.
+    """Answers each question of a run with the reply in the goals file.
 
     Without such a reply the run would wait for days: it is cancelled, and the reason returned.
     """

@@ -1,4 +1,4 @@
-"""The command `inspect`: what files hold, how each column of their tables is read, and a first `data.toml`."""
+"""The command `inspect`: the content of files, the readings of columns, a first `data.toml`."""
 
 import json
 import re
@@ -40,7 +40,7 @@ async def inspect_files(
     ] = False,
 ) -> Report:
     """Show what a run would see of files: tables and how columns are read, documents, what can't be read, and why."""
-    target = _target(paths) if write else None
+    target = _new_description_file(paths) if write else None
     reports = await reports_on(with_description(data_files(paths), describe))
     notes = []
     if target is not None:
@@ -56,12 +56,12 @@ def _rows(reports: list[FileReport]) -> Iterator[ScreenRow | str]:
         if report.name == DATA_TOML and not report.problem:
             yield f"{DATA_TOML}: describes these files"
             for word, meaning in report.words.items():
-                yield _below(f"{safe_line(word, limits.LINE_BYTES)} = {meaning}", 4)
+                yield _indented(f"{safe_line(word, limits.LINE_BYTES)} = {meaning}", 4)
         if report.document:
             yield from _document_rows(report.name, report.document)
         for table in report.tables:
             yield from _table_rows(report.name, table)
-    yield _sum(reports)
+    yield _summary_line(reports)
 
 
 def _document_rows(name: str, document: Json) -> Iterator[str]:
@@ -74,18 +74,18 @@ def _document_rows(name: str, document: Json) -> Iterator[str]:
 def _table_rows(name: str, table: Json) -> Iterator[ScreenRow | str]:
     yield f"{name}: table {table['name']}, {counted(table['rows'], 'row')}"
     if about := table.get("about"):
-        yield _below(about, 4)
+        yield _indented(about, 4)
     above = table.get("above")
     if above:
-        yield _below(f"above it: {' / '.join(above)}", 4)
+        yield _indented(f"above it: {' / '.join(above)}", 4)
     for column in table["columns"][:_SHOWN_COLUMNS]:
         words = f"{column['sql']} {column['type']}: {contents(column, _SHOWN_VALUES)}"
         yield f"    {safe_line(words, limits.SENTENCE_BYTES)}"
         reading = column.get("reading") or {}
         if reading.get("written"):
-            yield _below(reading_line(reading), 8)
+            yield _indented(reading_line(reading), 8)
         if about := column.get("about"):
-            yield _below(about, 8)
+            yield _indented(about, 8)
     if (more := len(table["columns"]) - _SHOWN_COLUMNS) > 0:
         yield f"    and {counted(more, 'more column')}: `--json` shows all"
     for note in table["notes"]:
@@ -93,12 +93,12 @@ def _table_rows(name: str, table: Json) -> Iterator[ScreenRow | str]:
             yield f"  ! {safe_line(note, limits.SENTENCE_BYTES)}"
 
 
-def _below(text: str, columns: int) -> Paragraph:
-    """Returns foreign text as a paragraph below what it is about."""
+def _indented(text: str, columns: int) -> Paragraph:
+    """Returns foreign text as an indented paragraph below its subject."""
     return Paragraph(safe_line(text, limits.SENTENCE_BYTES), columns)
 
 
-def _sum(reports: list[FileReport]) -> str:
+def _summary_line(reports: list[FileReport]) -> str:
     tables = [table for report in reports for table in report.tables]
     documents = sum(report.document is not None for report in reports)
     unread = sum(report.problem is not None for report in reports)
@@ -110,8 +110,11 @@ def _sum(reports: list[FileReport]) -> str:
 # --- a first data.toml ------------------------------------------------------------------------------
 
 
-def _target(paths: list[Path]) -> Path:
-    """Returns the file that `--write` makes. Raises CommandFailed unless there is one folder, without such a file."""
+def _new_description_file(paths: list[Path]) -> Path:
+    """Returns the file that `--write` makes.
+
+    Raises CommandFailed unless there is one folder without such a file.
+    """
     folder = paths[0]
     if len(paths) > 1 or not folder.is_dir():
         raise CommandFailed(
@@ -141,7 +144,7 @@ _OPENING = """\
 
 
 def _first_description(reports: Iterable[FileReport]) -> str:
-    """Returns a `data.toml` that names every table and column, and changes nothing as it is."""
+    """Returns a `data.toml` with every table and column, which changes no reading yet."""
     parts = [_OPENING]
     for report in reports:
         for table in report.tables:
@@ -151,17 +154,17 @@ def _first_description(reports: Iterable[FileReport]) -> str:
 
 
 def _described_table(name: str, table: Json) -> Iterator[str]:
-    place = f"tables.{_key(name)}"
+    place = f"tables.{_toml_key(name)}"
     yield f"[{place}]"
     yield 'description = ""'
     if "header" in table:
         lines = table["header"]
         yield f"# header = {lines[0] if len(lines) == 1 else lines}"
     if marks := {mark for column in table["columns"] if (mark := (column.get("reading") or {}).get("mark"))}:
-        yield f"# decimal = {_toml(min(marks))}"
+        yield f"# decimal = {_toml_string(min(marks))}"
     yield '# missing = ["n/a"]'
     for column in table["columns"]:
-        yield f"\n[{place}.columns.{_key(column['name'])}]"
+        yield f"\n[{place}.columns.{_toml_key(column['name'])}]"
         yield 'description = ""'
         yield from _described_column(column)
     yield ""
@@ -173,15 +176,15 @@ def _described_column(column: Json) -> Iterator[str]:
     seen = f"  # {safe_line(reading_line(reading), limits.LINE_BYTES)}" if reading.get("written") else ""
     if kind:
         yield f'# type = "{kind}"{seen}'
-    yield f"# unit = {_toml(reading.get('unit', ''))}"
+    yield f"# unit = {_toml_string(reading.get('unit', ''))}"
 
 
-def _key(name: str) -> str:
-    """Returns a name as TOML has it: bare where that is possible."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml(name)
+def _toml_key(name: str) -> str:
+    """Returns a name as a TOML key, without quotes if possible."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml_string(name)
 
 
-def _toml(text: str) -> str:
-    """Returns a text between quotes as TOML has it, which are those of JSON without surrogates."""
+def _toml_string(text: str) -> str:
+    """Returns a text as a TOML string, which is a JSON string without surrogates."""
     written = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
     return written.replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""The rows of `doctor` on the endpoint of models: its lists, small requests, one real call."""
+"""The rows of `doctor` on the model endpoint: its lists, small requests, one real call."""
 
 import secrets
 import time
@@ -17,7 +17,7 @@ from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.contract.request import RunRequest
-from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, said
+from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, trait_phrases
 
 if TYPE_CHECKING:
     from activities.model.anthropic_model import AnthropicModel
@@ -39,19 +39,19 @@ _DEADLINE_SHARE = 0.8  # of the deadline that such a run may take: others have m
 
 @dataclass(frozen=True)
 class _Speed:
-    """Tokens per second."""
+    """The speed of a model in tokens per second."""
 
     reads: float
     writes: float
 
     @property
     def run(self) -> timedelta:
-        """The duration of a run of three subtasks, with one call at a time."""
+        """The duration of a run of three subtasks with one call at a time."""
         return timedelta(seconds=_RUN_READS / self.reads + _RUN_WRITES / self.writes)
 
 
 async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
-    """Yields rows on the endpoint that the settings name."""
+    """Yields rows on the endpoint in the settings."""
     address = endpoint(settings)
     if address is None:
         text = "this environment names no model, so Workers started in it can't make model calls"
@@ -69,25 +69,29 @@ async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
         yield CheckRow("problem", "model", str(error))
         return
     try:
-        async for row in _asked(settings, model, address):
+        async for row in _endpoint_rows(settings, model, address):
             yield row
     finally:
         await model.close()
 
 
-async def _asked(settings: Settings, model: "AnthropicModel", address: str) -> AsyncIterator[CheckRow]:
+async def _endpoint_rows(
+    settings: Settings,
+    model: "AnthropicModel",
+    address: str,
+) -> AsyncIterator[CheckRow]:
     if settings.model == "standin":
         yield await _standin_row(model, address)
         return
-    if unreachable := await _unreachable(settings, model, address):
+    if unreachable := await _unreachable_row(settings, model, address):
         yield unreachable
         return
     facts = await _facts(settings, model)
-    if unlisted := _unlisted(settings, facts):
+    if unlisted := _unlisted_row(settings, facts):
         yield unlisted
         return
-    name = _name(settings, facts)
-    called = await _called(settings, model, address, name)
+    name = _small_model(settings, facts)
+    called = await _try_call(settings, model, address, name)
     yield called
     if called.level != "ok" or not settings.anthropic_base_url:
         return
@@ -97,23 +101,27 @@ async def _asked(settings: Settings, model: "AnthropicModel", address: str) -> A
         yield speed
 
 
-async def _unreachable(settings: Settings, model: "AnthropicModel", address: str) -> CheckRow | None:
-    """Returns the problem of an endpoint that is away, or refuses the credential."""
+async def _unreachable_row(
+    settings: Settings,
+    model: "AnthropicModel",
+    address: str,
+) -> CheckRow | None:
+    """Returns the problem of an endpoint that is away or rejects the credential."""
     try:
         await model.request_json("/v1/models", None, _LIST_TIME)
     except ModelFailure as failure:
         if failure.kind in (ErrorKind.PROVIDER_UNREACHABLE, ErrorKind.PROVIDER_AUTHENTICATION):
-            return _failed(settings, address, failure)
+            return _failure_row(settings, address, failure)
     return None
 
 
-async def _called(settings: Settings, model: "AnthropicModel", address: str, name: str) -> CheckRow:
-    """Makes one real call, of one token, and returns how it went."""
+async def _try_call(settings: Settings, model: "AnthropicModel", address: str, name: str) -> CheckRow:
+    """Makes one real call, of one token, and returns its row."""
     started = time.monotonic()
     try:
-        await model.request_json("/v1/messages", _call(name, "Say yes.", 1), _CALL_TIME)
+        await model.request_json("/v1/messages", _call_body(name, "Say yes.", 1), _CALL_TIME)
     except ModelFailure as failure:
-        return _failed(settings, address, failure)
+        return _failure_row(settings, address, failure)
     took = time.monotonic() - started
     return CheckRow("ok", "model", f"{address} answers as {name}, after {took:.1f} s, as seen from here")
 
@@ -140,14 +148,14 @@ async def _standin_row(model: "AnthropicModel", address: str) -> CheckRow:
     return CheckRow("warning", "model", f"{_STANDIN}, at {address} answers, as seen from here")
 
 
-def _name(settings: Settings, facts: EndpointFacts) -> str:
-    """Returns the model that worker agents would call: the small one of the two."""
+def _small_model(settings: Settings, facts: EndpointFacts) -> str:
+    """Returns the model of worker agents, the smaller of the two."""
     only = None if settings.chosen_models else facts.only_name
     return only or settings.worker_model[0]
 
 
-def _unlisted(settings: Settings, facts: EndpointFacts) -> CheckRow | None:
-    """Returns the problem of models in use that the endpoint does not list."""
+def _unlisted_row(settings: Settings, facts: EndpointFacts) -> CheckRow | None:
+    """Returns the problem of configured models that the endpoint does not list."""
     if not facts.names or (facts.only_name and not settings.chosen_models):
         return None
     models = dict.fromkeys([*settings.supervisor_model, *settings.worker_model])
@@ -160,8 +168,8 @@ def _unlisted(settings: Settings, facts: EndpointFacts) -> CheckRow | None:
     return CheckRow("problem", "models", text, fix)
 
 
-def _failed(settings: Settings, address: str, failure: ModelFailure) -> CheckRow:
-    """Returns the row of a call that brought no answer: what went wrong, and what helps."""
+def _failure_row(settings: Settings, address: str, failure: ModelFailure) -> CheckRow:
+    """Returns the row of a failed call, with the remedy."""
     text = safe_line(f"{address}: {failure.message}", limits.PARAGRAPH_BYTES)
     match failure.kind:
         case ErrorKind.PROVIDER_UNREACHABLE:
@@ -182,9 +190,9 @@ def _failed(settings: Settings, address: str, failure: ModelFailure) -> CheckRow
 
 
 def _traits_rows(facts: EndpointFacts, name: str) -> Iterator[CheckRow]:
-    """Yields rows on the abilities of the model at the endpoint, and their consequences."""
+    """Yields rows on the model's abilities and their consequences."""
     traits = facts.traits(name)
-    _, *words = said(name, traits)
+    _, *words = trait_phrases(name, traits)
     slots = [f"{facts.slots} calls at a time"] if facts.slots else []
     calls = ["calls of tools are read from the text where it writes none"] if traits.forced_tools is False else []
     yield CheckRow("ok", "what it takes", ", ".join([*words, *slots, *calls]))
@@ -195,9 +203,9 @@ def _traits_rows(facts: EndpointFacts, name: str) -> Iterator[CheckRow]:
 
 
 async def _speed_row(model: "AnthropicModel", name: str) -> CheckRow | None:
-    """Returns a row with the duration of a run at the present speed; None without a measurement."""
+    """Returns a row with the duration of a run at this speed; None without a measurement."""
     try:
-        speed = await _measured(model, name)
+        speed = await _measure_speed(model, name)
     except ModelFailure:
         return None
     deadline = RunRequest(goal="?").deadline
@@ -211,24 +219,27 @@ async def _speed_row(model: "AnthropicModel", name: str) -> CheckRow | None:
     return CheckRow("warning", "speed", text, f"start runs with {longer}, or use a smaller model")
 
 
-async def _measured(model: "AnthropicModel", name: str) -> _Speed:
-    """Measures by two calls: a prompt that no cache knows, and a short text. Raises ModelFailure."""
+async def _measure_speed(model: "AnthropicModel", name: str) -> _Speed:
+    """Measures the speed by two calls: a prompt that no cache has, and a short text.
+
+    Raises ModelFailure.
+    """
     prompt = f"{secrets.token_hex(8)}{' tree' * _PROMPT_WORDS}\nSay yes."
-    reply, took = await _timed(model, _call(name, prompt, 1))
+    reply, took = await _time_call(model, _call_body(name, prompt, 1))
     from activities.model.endpoint_questions import tokens_read
 
     reads = (tokens_read(reply) or _PROMPT_WORDS) / took
-    reply, took = await _timed(model, _call(name, "Count from 1 to 40.", _WRITTEN_TOKENS))
+    reply, took = await _time_call(model, _call_body(name, "Count from 1 to 40.", _WRITTEN_TOKENS))
     usage = reply.get("usage")
     written = usage.get("output_tokens") if isinstance(usage, dict) else None
     return _Speed(reads, (written or _WRITTEN_TOKENS) / took)
 
 
-async def _timed(model: "AnthropicModel", body: dict[str, object]) -> tuple[dict[str, object], float]:
+async def _time_call(model: "AnthropicModel", body: dict[str, object]) -> tuple[dict[str, object], float]:
     started = time.monotonic()
     reply = await model.request_json("/v1/messages", body, _CALL_TIME)
     return reply, max(time.monotonic() - started, 1e-3)
 
 
-def _call(name: str, text: str, tokens: int) -> dict[str, object]:
+def _call_body(name: str, text: str, tokens: int) -> dict[str, object]:
     return {"model": name, "max_tokens": tokens, "messages": [{"role": "user", "content": text}]}

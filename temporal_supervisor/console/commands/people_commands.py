@@ -1,4 +1,4 @@
-"""The commands with which people decide about a run, or change it while it runs."""
+"""The commands by which people decide about a run or change it."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,15 @@ from temporalio.client import WorkflowFailureError
 from activities.contracts.eval_contracts import EVAL_TYPE
 from activities.store.artifacts import ArtifactError
 from temporal_supervisor.client import Item, inbox
-from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    DONE,
+    FAILED,
+    Access,
+    CommandFailed,
+    hint,
+    user_name,
+)
 from temporal_supervisor.console.base.terminal import (
     Report,
     ScreenRow,
@@ -33,7 +41,7 @@ from temporal_supervisor.console.base.terminal import (
 from temporal_supervisor.console.run.command_line import RunId
 from temporal_supervisor.console.run.found_runs import find_run, short_id
 from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file, seconds
-from temporal_supervisor.console.run.standstill import ways
+from temporal_supervisor.console.run.standstill import ways_to_decide
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NO_WORKER
 from temporal_supervisor.outcomes import is_open, state_word
@@ -54,7 +62,7 @@ from temporal_supervisor.supervision.run.waits import AWAITED
 Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
 Many = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID...", help="ids as `inbox` lists them")]
 Seen = Annotated[str | None, typer.Option("--sha256", help="what `show` printed: nothing else is decided about")]
-By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
+By = Annotated[str, typer.Option(help="who says so", default_factory=user_name, show_default="the user")]
 Why = Annotated[str | None, typer.Option(help="a comment")]
 SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
 _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
@@ -62,13 +70,13 @@ _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second
 
 async def cancel(run: RunId) -> int:
     """Cancel a run, or an eval with its runs; the partial result is kept."""
-    said, code = await cancelled(run)
+    said, code = await cancel_run(run)
     print_err(said)
     return code
 
 
-async def cancelled(run: Run) -> tuple[str, int]:
-    """Cancels a run or an eval, and returns what to say of it, with the exit code."""
+async def cancel_run(run: Run) -> tuple[str, int]:
+    """Cancels a run or an eval, and returns a message and the exit code."""
     described = await run.describe()
     is_eval = described.workflow_type == EVAL_TYPE
     if is_open(described if is_eval else await run.require()):
@@ -95,7 +103,8 @@ async def extend(
     given = {name: new for name, new in budget.items() if new is not None} or None
     if not given and not deadline:
         raise CommandFailed(BAD_INPUT, "nothing to extend: give --deadline, --budget-tokens or --budget-usd")
-    return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
+    until = deadline and seconds(deadline)
+    return await send_update(run, ExtendLimits, deadline=until, budget=given)
 
 
 async def pause(
@@ -105,7 +114,7 @@ async def pause(
     why: Why = None,
 ) -> Report:
     """Pause a run: worker agents stop after their turn, and nothing more begins."""
-    return await tell(run, Pause, now=now, by=by, comment=why)
+    return await send_update(run, Pause, now=now, by=by, comment=why)
 
 
 async def steer(
@@ -115,7 +124,7 @@ async def steer(
     to: Annotated[str, typer.Option(help="one subtask, such as t3 or t3/t2; all without")] = "*",
 ) -> Report:
     """Say a word to worker agents at work; one to all is in the later prompts of the run, too."""
-    return await tell(run, Steer, to, text=text, by=by)
+    return await send_update(run, Steer, to, text=text, by=by)
 
 
 async def retry(
@@ -125,21 +134,21 @@ async def retry(
     instruction: Annotated[str | None, typer.Option(help="what should be different")] = None,
 ) -> Report:
     """Have a subtask that has ended worked on again."""
-    return await tell(run, RetrySubtask, subtask, instruction=instruction, by=by)
+    return await send_update(run, RetrySubtask, subtask, instruction=instruction, by=by)
 
 
 async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Report:
     """End a subtask with what it has; the run goes on without the rest."""
-    return await tell(run, SkipSubtask, subtask, by=by, comment=why)
+    return await send_update(run, SkipSubtask, subtask, by=by, comment=why)
 
 
 async def resume(run: RunId, by: By) -> Report:
     """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
-    return await tell(run, Resume, by=by)
+    return await send_update(run, Resume, by=by)
 
 
-async def tell(run: Run, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
-    """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
+async def send_update(run: Run, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
+    """Sends an update to a run, or to the run with the subtask path, and returns its reply."""
     if subtask != "*":
         run, fields["to" if kind is Steer else "subtask_id"] = await run.level(subtask)
     await require_open(run)
@@ -151,10 +160,10 @@ async def require_open(run: Run) -> None:
     """Raises CommandFailed if the run has ended."""
     described = await run.require()
     if not is_open(described):
-        raise CommandFailed(FAILED, _ended(run.id, state_word(described)))
+        raise CommandFailed(FAILED, _already_ended(run.id, state_word(described)))
 
 
-def _ended(run_id: str, state: str) -> str:
+def _already_ended(run_id: str, state: str) -> str:
     again = f"start another one with {hint('run', 'GOAL')}, or go back in this one with `temporal workflow reset`"
     return f"run '{run_id}' has ended ({state}), so it can't be changed: {again}"
 
@@ -179,7 +188,13 @@ async def inbox_report(
 
 def _inbox_rows(items: Sequence[Item]) -> Iterator[ScreenRow | Text]:
     rows = [
-        (_day(wait.since), short_id(run_id), wait.id, f"{wait.kind}: {wait.prompt_preview}", _until(wait.expires_at))
+        (
+            _day(wait.since),
+            short_id(run_id),
+            wait.id,
+            f"{wait.kind}: {wait.prompt_preview}",
+            _time_left(wait.expires_at),
+        )
         for run_id, wait in ((item.run_id, item.wait) for item in items)
     ]
     if rows:
@@ -190,14 +205,15 @@ def _inbox_rows(items: Sequence[Item]) -> Iterator[ScreenRow | Text]:
 
 async def show_report(access: Access, words: Words) -> Report:
     """Show all of what is asked: a plan, a tool call, a question."""
-    return await item_report(access, await _named(access, words))
+    return await item_report(access, await _find_wait(access, words))
 
 
 @dataclass(frozen=True)
 class WholeItem:
-    """All of what is asked: `text` with hidden characters made visible, the `plan` where one waits.
+    """A wait with its whole content: `text` with hidden characters made visible.
 
-    `asker` says whose question it is; `findings` are those that a person's own is to build on.
+    `plan` is set for a wait for approval. `asker` is the role that asks, and `findings` are those
+    that a person's finding builds on.
     """
 
     item: Item
@@ -210,12 +226,12 @@ class WholeItem:
 
     @property
     def notes(self) -> list[str]:
-        """Returns a line for each letter of the text that is taken for another one."""
+        """A line for each letter in the text that looks like another one."""
         return [f"looks like a Latin letter: {note}" for note in look_alikes(self.text)]
 
 
 async def whole_item(access: Access, item: Item) -> WholeItem:
-    """Returns all of what is asked. Raises UpdateRefused if it no longer waits."""
+    """Returns a wait with its whole content. Raises UpdateRefused if it no longer waits."""
     run = Run(await access.client(), item.run_id)
     whole = await run.asked(item.wait.id)
     content = whole.content
@@ -224,14 +240,14 @@ async def whole_item(access: Access, item: Item) -> WholeItem:
         content = stored.decode("utf-8", "replace")
     plan = await plan_page(run, await access.store()) if whole.wait.kind == "plan" else None
     text = _pretty(whole.wait.prompt_preview if content is None else content)
-    asker, findings = await _behind(access, run, whole.wait)
+    asker, findings = await _role_and_findings(access, run, whole.wait)
     for name, found in findings.items():
         text += f"\n\nthe whole finding of {name}:\n\n{revealed(found)}"
     return WholeItem(item, whole, content, text, asker, findings, plan)
 
 
 async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
-    """Returns all of what is asked, and how to decide."""
+    """Returns a wait with its whole content and the commands that decide it."""
     shown = await whole_item(access, item)
     whole = shown.asked
 
@@ -239,7 +255,7 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         wait = whole.wait
         yield f"{AWAITED[wait.kind]}: {short_id(item.run_id)} {wait.id}"
         yield f"run {item.run_id}: {item.goal}"
-        until = f", until {_until(wait.expires_at)}" if wait.expires_at else ""
+        until = f", until {_time_left(wait.expires_at)}" if wait.expires_at else ""
         yield f"asked by {shown.asker} since {_day(wait.since)}{until}"
         if wait.kind == "tool":
             name = safe_line(wait.prompt_preview.partition(" ")[0], limits.LINE_BYTES)
@@ -268,10 +284,10 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
     return Report(data, list(rows()))
 
 
-async def _behind(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
+async def _role_and_findings(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
     """Returns the asking role, and the whole texts of the findings to build on.
 
-    The `content` of the wait has only their summaries.
+    The wait's own `content` has only their summaries.
     """
     if wait.subtask_id is None:
         return "the supervisor", {}
@@ -288,8 +304,9 @@ async def _behind(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, 
 
 
 def way_rows(run_id: str, wait: Wait) -> list[Text]:
-    """Returns a row for each way to decide."""
-    return [Text(f"{choice}: {command}") for choice, command in ways(run_id, wait).items()]
+    """Returns a row for each command that decides a wait."""
+    ways = ways_to_decide(run_id, wait)
+    return [Text(f"{choice}: {command}") for choice, command in ways.items()]
 
 
 async def decision_report(
@@ -302,11 +319,12 @@ async def decision_report(
     plan: Path | None = None,
     seen: str | None = None,
 ) -> Report:
-    """Decides about what `words` name, and returns what the run says to it; `plan` is the file of another plan.
+    """Decides about the wait that `words` name, and returns the run's reply.
 
-    The decision holds for what waits now; `seen` is the beginning of its hash, if it is known.
+    `plan` is the file of another plan. The decision holds for the content that waits now; `seen` is
+    the beginning of its hash, if known.
     """
-    item = await _named(access, words)
+    item = await _find_wait(access, words)
     if seen is not None and not (seen and item.wait.sha256.startswith(seen)):
         look = hint("show", short_id(item.run_id), item.wait.id)
         raise CommandFailed(
@@ -316,7 +334,7 @@ async def decision_report(
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
     answer = await run.decide(item.wait, word, text, plan=edited, by=by)
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
-    return Report(data, [told(run.id, item.wait.id, answer.message)])
+    return Report(data, [decision_sentence(run.id, item.wait.id, answer.message)])
 
 
 _DONE_WORDS = {
@@ -328,8 +346,8 @@ _DONE_WORDS = {
 }
 
 
-def told(run_id: str, wait_id: str, message: str) -> str:
-    """Returns the outcome of a decision in a sentence; other words of a run stay as they are."""
+def decision_sentence(run_id: str, wait_id: str, message: str) -> str:
+    """Returns the outcome of a decision in a sentence; other messages stay as they are."""
     _, _, choice = message.partition(f"{wait_id}: ")
     done = _DONE_WORDS.get(choice)
     return f"{done} {wait_id} of run {short_id(run_id)}" if done else f"run {short_id(run_id)}: {message}"
@@ -356,7 +374,7 @@ async def deny(access: Access, words: Many, by: By, why: Why = None, sha256: See
 
 
 async def _many_report(access: Access, words: Sequence[str], word: str, text: str | None, by: str) -> Report:
-    """Decides alike about many things of one run, and returns what became of each."""
+    """Makes one decision about many waits of a run, and returns the replies."""
     run_word, *wait_ids = words
     client = await access.client()
     run = Run(client, await find_run(client, run_word))
@@ -368,7 +386,7 @@ async def _many_report(access: Access, words: Sequence[str], word: str, text: st
     replies = await run.decide_all(waits, word, text, by=by)
     run_id = run.id
     data = {"run_id": run_id, "decisions": [reply.model_dump() for reply in replies]}
-    lines = [told(run_id, reply.id, reply.message) for reply in replies]
+    lines = [decision_sentence(run_id, reply.id, reply.message) for reply in replies]
     code = DONE if all(reply.accepted for reply in replies) else FAILED
     return Report(data, lines, code=code)
 
@@ -388,8 +406,11 @@ async def reply_report(
     return await decision_report(access, words if file else words[:-1], "reply", text, by, seen=sha256)
 
 
-async def _named(access: Access, words: Sequence[str]) -> Item:
-    """Returns the wait that `ID` or `RUN ID` names. Raises CommandFailed with what is current if there is none."""
+async def _find_wait(access: Access, words: Sequence[str]) -> Item:
+    """Returns the wait that `ID` or `RUN ID` names.
+
+    Raises CommandFailed with the current waits if there is none.
+    """
     client = await access.client()
     if len(words) not in (1, 2):
         raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
@@ -411,7 +432,7 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
 
 
 def _only_wait_of(subtask: str, here: Sequence[Item]) -> list[Item]:
-    """Returns the wait of a subtask by its path alone, where no other one of it is open."""
+    """Returns the wait of a subtask by its path alone, if it has just one."""
     found = [item for item in here if item.wait.subtask_id == subtask]
     return found if len(found) == 1 else []
 
@@ -424,7 +445,7 @@ def _nothing_waits(wait_id: str, ids: Iterable[str]) -> str:
 
 
 def _pretty(text: str) -> str:
-    """Returns a text that is to be decided about: JSON and its texts on lines of their own, and nothing hidden."""
+    """Returns a text to be decided about: JSON on several lines, and nothing hidden."""
     with contextlib.suppress(ValueError, RecursionError):  # a question may be brackets only
         text = _LINE_END.sub("\\g<0>\n      ", json.dumps(json.loads(text), indent=2, ensure_ascii=False))
     return revealed(text)
@@ -434,8 +455,8 @@ def _day(at: str) -> str:
     return f"{datetime.fromisoformat(at).astimezone():%d %b %H:%M}"
 
 
-def _until(at: str | None) -> str:
-    """Returns a time, and the days, or else hours, that are left."""
+def _time_left(at: str | None) -> str:
+    """Returns a time, with the days or hours until then."""
     if at is None:
         return ""
     left = datetime.fromisoformat(at) - datetime.now(UTC)

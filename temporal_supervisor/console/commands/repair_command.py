@@ -1,6 +1,7 @@
-"""The command `repair`: resets workflows that do not replay to the last task up to which they do.
+"""The command `repair`: resets workflows that do not replay.
 
-With `--pay-again` it resets those whose history names objects that the store has lost, to before they were made.
+They are reset to the last task up to which they replay. `--pay-again` resets workflows whose
+history refers to objects that the store has lost, to a task before these were made.
 """
 
 import re
@@ -20,7 +21,7 @@ from temporalio.workflow import NondeterminismError
 from temporal_supervisor.console.base.command import DONE, FAILED, Access, CommandFailed
 from temporal_supervisor.console.base.terminal import print_err, print_out, safe_line
 from temporal_supervisor.console.run.command_line import AnyRun
-from temporal_supervisor.console.run.found_runs import recorded_store, stuck, tree
+from temporal_supervisor.console.run.found_runs import list_tree, recorded_store, stuck_sentence
 from temporal_supervisor.console.run.lost_objects import Loss, losses_of
 from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
@@ -35,7 +36,7 @@ _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 
 
 class CodeFails(Exception):
-    """Workflow code raises an error in a replay; the message is what it said. A reset does not help."""
+    """Workflow code raises an error in a replay, so that a reset does not help."""
 
 
 Anyway = Annotated[bool, typer.Option("--anyway", help="even if no workflow task fails, or for a run of another build")]
@@ -47,14 +48,14 @@ async def repair(run: AnyRun, access: Access, pay_again: PayAgain = False, anywa
     described = await run.require()
     if not is_open(described):
         raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to repair")
-    below = [(each.id, each.run_id) for each in await tree(run.client, run.id, "Running") if each.id != run.id]
+    below = [(each.id, each.run_id) for each in await list_tree(run.client, run.id, "Running") if each.id != run.id]
     own = (run.id, described.run_id)
     if pay_again:
         return await _make_again(run, access, [own, *below])
     if not anyway:
         versioning = described.raw_description.workflow_execution_info.versioning_info
         check_build(run.id, versioning.deployment_version.build_id, access.settings.build_id)
-        failing = stuck(described) or await _first_stuck(run, below)
+        failing = stuck_sentence(described) or await _first_stuck(run, below)
         if not failing:
             replays = (
                 "`--anyway` replays their histories with the code of this program, and resets what does not replay"
@@ -62,11 +63,11 @@ async def repair(run: AnyRun, access: Access, pay_again: PayAgain = False, anywa
             print_out(f"no workflow task of run '{run.id}' or below it fails: nothing to repair ({replays})")
             return DONE
     below.sort(key=lambda child: (-child[0].count("/"), child[0]))  # deepest first: one that is reset looks for them
-    return await _mend(run, described, [*below, own])
+    return await _reset_stuck(run, described, [*below, own])
 
 
 def check_build(run_id: str, build: str, own_build: str | None) -> None:
-    """Raises CommandFailed for a run that stays with the Workers of another build: their code replays it."""
+    """Raises CommandFailed if the run belongs to another build, whose code replays it."""
     if build and build != own_build:
         own = f"build {own_build}" if own_build else "of no build (SUPERVISOR_BUILD_ID is not set)"
         helps = f"use the program of build {build}, or `--anyway` to have it go on with this one's code"
@@ -74,14 +75,14 @@ def check_build(run_id: str, build: str, own_build: str | None) -> None:
 
 
 async def _first_stuck(run: Run, below: Sequence[tuple[str, str]]) -> str | None:
-    """Returns the failure of the first stuck workflow below a run; None if all of them work."""
+    """Returns the failure of the first stuck workflow below a run; None if all work."""
     for workflow_id, _ in below:
-        if failing := stuck(await run.describe(workflow_id)):
+        if failing := stuck_sentence(await run.describe(workflow_id)):
             return failing
     return None
 
 
-async def _mend(run: Run, described: WorkflowExecutionDescription, places: Sequence[tuple[str, str]]) -> int:
+async def _reset_stuck(run: Run, described: WorkflowExecutionDescription, places: Sequence[tuple[str, str]]) -> int:
     """Resets workflows that do not replay. Returns the exit code."""
     # these load the workflows with their contracts: 0.3 s for one command only
     from temporal_supervisor.runtime.workers import replayer
@@ -96,7 +97,9 @@ async def _mend(run: Run, described: WorkflowExecutionDescription, places: Seque
             fault = await fault_of(history, replays)
         except CodeFails as error:
             left += 1
-            _say(print_err, workflow_id, f"raises an error ({error}): it needs fixed code, a reset does not help")
+            _print_about(
+                print_err, workflow_id, f"raises an error ({error}): it needs fixed code, a reset does not help"
+            )
             continue
         if fault is not None:
             event_id, why = fault
@@ -104,16 +107,16 @@ async def _mend(run: Run, described: WorkflowExecutionDescription, places: Seque
             await _reset(run.client, workflow_id, execution_id, event_id, reason)
             mended += 1
             reset = "it was reset to the workflow task that ends there, and continues"
-            _say(print_out, workflow_id, f"did not replay from event {event_id} on ({why}): {reset}")
+            _print_about(print_out, workflow_id, f"did not replay from event {event_id} on ({why}): {reset}")
     if not mended and not left:
-        failing = stuck(described)
+        failing = stuck_sentence(described)
         yet = f"; yet {failing}: start its Workers with the code of this program" if failing else ""
         print_out(f"the histories of run '{run.id}' and what is open below it replay: nothing to repair{yet}")
     return FAILED if left else DONE
 
 
 async def _make_again(run: Run, access: Access, places: Sequence[tuple[str, str]]) -> int:
-    """Resets workflows that name lost objects to before these were made; paid work is paid again."""
+    """Resets workflows that need lost objects, so that paid work is paid again."""
     store = await access.store()
     if store_id := await recorded_store(run):
         await store.require(store_id)  # in another store, or in one that is not mounted, nothing counts as lost
@@ -122,23 +125,23 @@ async def _make_again(run: Run, access: Access, places: Sequence[tuple[str, str]
         reason = f"the store has lost what event {loss.event_id} names: {loss.key}"
         await _reset(run.client, loss.workflow_id, loss.execution_id, loss.reset_to, reason)
         words = f"was reset to before event {loss.event_id}, which names an object that the store has lost ({loss.key})"
-        _say(print_out, loss.workflow_id, f"{words}: it is made again, and paid again")
+        _print_about(print_out, loss.workflow_id, f"{words}: it is made again, and paid again")
     if not losses:
         print_out(f"the store has all that the histories of run '{run.id}' and of what is open below it name")
     return DONE
 
 
-def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
+def _print_about(write: Callable[[str], None], workflow_id: str, words: str) -> None:
     write(safe_line(f"workflow '{workflow_id}' {words}", limits.ERROR_BYTES))
 
 
 async def fault_of(history: WorkflowHistory, replayer: "Replayer") -> tuple[int, str] | None:
-    """Returns the event at which a replay fails, and the reason; None if the whole history replays.
+    """Returns the event at which a replay fails, and the reason; None if it succeeds.
 
     The event ends the first workflow task whose outcome differs from the history. Raises CodeFails.
     """
     events = history.events
-    why = await _refusal(history.workflow_id, events, replayer)
+    why = await _error_of_replay(history.workflow_id, events, replayer)
     if why is None:
         return None
     ends = [place for place, event in enumerate(events) if event.event_type == _COMPLETED]
@@ -149,7 +152,7 @@ async def fault_of(history: WorkflowHistory, replayer: "Replayer") -> tuple[int,
     low, high = 0, len(ends)
     while high - low > 1:
         middle = (low + high) // 2
-        refusal = await _refusal(history.workflow_id, events[: ends[middle]], replayer)
+        refusal = await _error_of_replay(history.workflow_id, events[: ends[middle]], replayer)
         if refusal is None:
             low = middle
         else:
@@ -157,19 +160,22 @@ async def fault_of(history: WorkflowHistory, replayer: "Replayer") -> tuple[int,
     return events[ends[low]].event_id, why
 
 
-async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: "Replayer") -> str | None:
-    """Returns the error of a replay of these events; None if they replay. Raises CodeFails."""
+async def _error_of_replay(workflow_id: str, events: Sequence[HistoryEvent], replayer: "Replayer") -> str | None:
+    """Returns the error of a replay of these events; None if it succeeds. Raises CodeFails."""
     replayed = await replayer.replay_workflow(WorkflowHistory(workflow_id, events), raise_on_replay_failure=False)
     failure = replayed.replay_failure
     if failure is None:
         return None
     if isinstance(failure, NondeterminismError):
-        return _said(failure.message)
-    raise CodeFails(_said(str(failure)))
+        return _replay_error(failure.message)
+    raise CodeFails(_replay_error(str(failure)))
 
 
-def _said(failure: str) -> str:
-    """Returns the message within what the SDK makes of a failed replay: the rest is its own data structure."""
+def _replay_error(failure: str) -> str:
+    """Returns the message within the SDK's error of a failed replay.
+
+    The rest of that error is a dump of its data structure.
+    """
     message = _MESSAGE.search(failure)
     return safe_line(message[1].replace('\\"', '"') if message else failure, limits.SENTENCE_BYTES)
 

@@ -31,12 +31,12 @@ from temporal_supervisor.console.run.at_work import tail_of
 from temporal_supervisor.console.run.command_line import AnyId, AnyRun
 from temporal_supervisor.console.run.found_runs import (
     STATUS,
-    facts,
     goal_in,
+    list_roots,
+    listed_facts,
     no_runs,
     recorded_goal,
     recorded_request,
-    roots,
     short_id,
 )
 from temporal_supervisor.console.run.run_outcome import (
@@ -47,10 +47,17 @@ from temporal_supervisor.console.run.run_outcome import (
     run_outcome,
     stored_plan,
 )
-from temporal_supervisor.console.run.standstill import Standstill, causes_of, observed
+from temporal_supervisor.console.run.standstill import Standstill, causes_of, observed_standstills
 from temporal_supervisor.console.view.answer_text import answer_file, answer_report, why_partial
-from temporal_supervisor.console.view.event_lines import line
-from temporal_supervisor.console.view.live_view import ENDED_PHASES, LINE_CHARS, LiveAgent, Picture, WholePicture, story
+from temporal_supervisor.console.view.event_lines import event_line
+from temporal_supervisor.console.view.live_view import (
+    ENDED_PHASES,
+    LINE_CHARS,
+    LiveAgent,
+    Picture,
+    WholePicture,
+    story_rows,
+)
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.console.view.saved_words import saved_words
@@ -75,7 +82,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
     """Show where a run stands."""
     described, web = await run.require(), web_address(run.client, run.id)
     closed = described.close_time
-    phase, team, usd = await facts(described)
+    phase, team, usd = await listed_facts(described)
     data: dict[str, Any] = {"run_id": run.id, "state": state_word(described), "error": None, "web": web, "usd": usd}
     data |= {"started_at": described.start_time.isoformat(), "closed_at": closed and closed.isoformat()}
     data |= {"phase": phase or None, "team": team or None}
@@ -89,11 +96,11 @@ async def status_report(run: AnyRun, access: Access) -> Report:
     except NoAnswer as error:
         refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
         picture.notice = str(error) if refused else "no Worker answers: only the server's facts"
-        picture.observed = await observed(run, described, answered=False)
+        picture.observed = await observed_standstills(run, described, answered=False)
         data |= {"goal": await recorded_goal(run), "notice": picture.notice}
     if closed:
         outcome = await run_outcome(run, await access.store_or_none())
-        data["error"], ending = outcome.error, outcome.said
+        data["error"], ending = outcome.error, outcome.sentence
         if outcome.error is None and outcome.result:
             data["status"] = outcome.result.status
             ending = (why := why_partial(outcome.result)) and f"partial: {why}"
@@ -105,7 +112,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
 
 
 async def _look_at_calls(run: Run, described: WorkflowExecutionDescription, picture: Picture) -> None:
-    """Adds the calls in flight of the run and of some of its worker agents to the picture."""
+    """Adds the calls in flight of the run and of some worker agents to the picture."""
     picture.tail = await tail_of(run, described)
     running = [row for row in picture.tree() if row.report.state == "running" and row.report.workflow_id]
     for row in running[:_CALLS_SHOWN]:
@@ -134,7 +141,7 @@ def _status_rows(data: dict[str, Any], picture: Picture, ending: str) -> Iterato
 
 
 def _spend_table(spend: Sequence[Spend]) -> TextTable:
-    """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
+    """Returns a row for each role and model: calls, tokens in and out, cached share, cost."""
     rows = []
     for item in spend:
         usage = item.usage
@@ -179,7 +186,7 @@ async def trace_report(
     store = await access.store_or_none()
     events = await full_trace(run, store)
     notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
-    return Report(events, [row for event in events for row in story(line(event))], notes)
+    return Report(events, [row for event in events for row in story_rows(event_line(event))], notes)
 
 
 async def result_report(
@@ -217,7 +224,10 @@ async def result_report(
 async def _write_answer(
     run_id: str, result: RunResult | None, store: ArtifactStore, output: Path, *, force: bool
 ) -> None:
-    """Writes the answer as the ending of the file says. Raises CommandFailed if there is none of that form."""
+    """Writes the answer in the form of the file's ending, such as `.csv`.
+
+    Raises CommandFailed if the answer has no such form.
+    """
     has_answer = result is not None and (result.answer or result.answer_json)
     if result is None or not has_answer or result.status == "running":
         raise CommandFailed(FAILED, f"run '{run_id}' has no answer: {hint('status', short_id(run_id))} says why")
@@ -239,7 +249,10 @@ async def _write_answer(
 
 
 async def _with_whole_draft(outcome: RunOutcome, store: ArtifactStore) -> RunOutcome:
-    """Returns the outcome of an open run with all of its draft: the query has its beginning."""
+    """Returns the outcome of an open run with its whole draft.
+
+    The query returns only the draft's beginning.
+    """
     result = outcome.result
     if result is None or result.status != "running" or not result.answer_ref:
         return outcome
@@ -286,18 +299,18 @@ async def list_report(
     selects = bool(team or owner or waiting)
     status = state and {"cancelled": "Canceled"}.get(state, state.title().replace(" ", ""))  # as the server has it
     begins = f"{of_eval}/" if of_eval else ""
-    executions = await roots(client, None if selects else limit, status, begins)
+    executions = await list_roots(client, None if selects else limit, status, begins)
     found = await inbox(client) if waiting else None
     ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
     executions = [
         execution
         for execution in executions
-        if (not team or (await facts(execution))[1] == team)
+        if (not team or (await listed_facts(execution))[1] == team)
         and (not owner or execution.typed_search_attributes.get(OWNER) == owner)
         and (found is None or execution.id in ids)
     ][:limit]
     looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
-    found_rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
+    found_rows = await asyncio.gather(*(_run_row(client, execution, looks) for execution in executions))
     if of_eval:
         verdicts = await _verdicts(access, of_eval, [execution.id for execution in executions])
         for row in found_rows:
@@ -311,7 +324,7 @@ async def list_report(
 
 
 async def _verdicts(access: Access, eval_id: str, run_ids: Sequence[str]) -> dict[str, str]:
-    """Returns the verdicts on the runs of an eval, in words, as far as they are judged."""
+    """Returns the known verdicts on runs of an eval, in words, by run id."""
     # these load the rules of scores, for this option only
     from temporal_supervisor.supervision.scores.score import Score
     from temporal_supervisor.supervision.scores.score_table import WORDS
@@ -324,7 +337,7 @@ async def _verdicts(access: Access, eval_id: str, run_ids: Sequence[str]) -> dic
     return {run_of[key]: WORDS[score.verdict] for key, score in scores.items()}
 
 
-async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
+async def _run_row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
     goal, partial, builds_on = "", "", list[str]()
     causes: list[Standstill] = []
     async with looks:
@@ -341,7 +354,7 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
                 causes = await causes_of(run, described)
             elif described.typed_search_attributes.get(STATUS) == "partial" and state_word(described) == "completed":
                 partial = why_partial(await run.handle.result())
-    phase, team, usd = await facts(execution)
+    phase, team, usd = await listed_facts(execution)
     return {
         "run_id": execution.id,
         "goal": goal,
@@ -358,7 +371,7 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
 
 
 def run_table(rows: Sequence[dict[str, Any]]) -> Iterator[ScreenRow]:
-    """Yields the table of runs, and below it what open ones wait for."""
+    """Yields the table of runs, then the waits of open ones."""
     cells = []
     for row in rows:
         state = f"{row['state']}, {row['phase']}" if row["state"] == "running" and row["phase"] else row["state"]

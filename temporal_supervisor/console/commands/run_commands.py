@@ -1,4 +1,4 @@
-"""The commands `run` and `follow`: starting a run, asking about its plan, following it to its answer."""
+"""The commands `run` and `follow`: start a run, ask about its plan, follow it to its answer."""
 
 import asyncio
 import contextlib
@@ -29,16 +29,24 @@ from temporal_supervisor.console.base.command import (
     CommandFailed,
     hint,
     server_address,
-    user,
+    user_name,
     web_address,
 )
-from temporal_supervisor.console.base.terminal import Report, console, counted, file_size, print_err, put, safe_json
+from temporal_supervisor.console.base.terminal import (
+    Report,
+    console,
+    counted,
+    file_size,
+    print_err,
+    print_rows,
+    safe_json,
+)
 from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.found_runs import short_id
-from temporal_supervisor.console.run.pollers import Polled, polled, worker_of_other_store
+from temporal_supervisor.console.run.pollers import Polled, read_pollers, worker_of_other_store
 from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
 from temporal_supervisor.console.view.answer_text import answer_report, bare_report
 from temporal_supervisor.console.view.follow import follow
@@ -66,7 +74,7 @@ _WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
 
 
 class PlanLeft(Exception):
-    """A plan is left waiting; `report` says how to decide later."""
+    """A plan was left waiting; `report` explains how to decide later."""
 
     def __init__(self, report: Report) -> None:
         super().__init__("the plan waits")
@@ -81,7 +89,10 @@ async def ask_about_plan(
     *,
     can_ask: bool,
 ) -> None:
-    """Asks a person about a plan that waits, until it is decided. Raises PlanLeft if it is left waiting."""
+    """Asks a person about a waiting plan until it is decided.
+
+    Raises PlanLeft if it is left waiting.
+    """
     if status is None or all(wait.kind != "plan" for wait in status.waiting):
         return
     with screen.cleared():
@@ -90,8 +101,8 @@ async def ask_about_plan(
             return
         wait = page.asked.wait
         if not can_ask:
-            raise PlanLeft(_left(page, wait, shown=False))
-        put(console(), page.rows())
+            raise PlanLeft(_later_report(page, wait, shown=False))
+        print_rows(console(), page.rows())
         with contextlib.suppress(OSError):  # without a cache folder no plan was edited
             if _edited_file(run).exists():  # an edited plan came back
                 print_err(wait.prompt_preview)
@@ -107,25 +118,28 @@ async def _is_decided(run: Run, page: PlanPage, wait: Wait) -> bool:
     """Asks once; True if the plan no longer waits."""
     keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
     named = [words for choice, words in keys.items() if choice in wait.choices]
-    line = await _typed(run, " · ".join([*named, "leave it q: "]), wait)
+    line = await _read_line(run, " · ".join([*named, "leave it q: "]), wait)
     if line is None:
         print_err("\nthe plan no longer waits: it was decided about elsewhere")
         return True
     key, _, rest = line.strip().partition(" ")
     if key == "q" or not line:
-        raise PlanLeft(_left(page, wait, shown=True))
+        raise PlanLeft(_later_report(page, wait, shown=True))
     if key not in _WORDS:
         return False
-    plan = await _edited(run, page.plan) if key == "e" else None
+    plan = await _edit_plan(run, page.plan) if key == "e" else None
     text = rest.strip().strip('"') or None
-    await run.decide(wait, _WORDS[key], text, plan=plan, by=user())
+    await run.decide(wait, _WORDS[key], text, plan=plan, by=user_name())
     if plan is None:
         _drop_edited(run)  # it is of the plan that was decided about
     return True
 
 
-async def _typed(run: Run, prompt: str, wait: Wait) -> str | None:
-    """Returns the line that a person types, empty at the end of the input; None if the plan no longer waits."""
+async def _read_line(run: Run, prompt: str, wait: Wait) -> str | None:
+    """Returns the line that a person types, empty at the end of the input.
+
+    None if the plan no longer waits.
+    """
     sys.stdout.write(prompt)
     sys.stdout.flush()
     loop, typed = asyncio.get_running_loop(), asyncio.Event()
@@ -142,8 +156,11 @@ async def _typed(run: Run, prompt: str, wait: Wait) -> str | None:
         loop.remove_reader(sys.stdin.fileno())
 
 
-async def _edited(run: Run, plan: Plan) -> Plan:
-    """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
+async def _edit_plan(run: Run, plan: Plan) -> Plan:
+    """Returns the plan as edited by the person.
+
+    Raises CommandFailed if it can't run, or is unchanged.
+    """
     file = _edited_file(run)
     if not file.exists():
         file.write_text(safe_json(plan.model_dump(mode="json")), encoding="utf-8")
@@ -156,7 +173,10 @@ async def _edited(run: Run, plan: Plan) -> Plan:
 
 
 def _edited_file(run: Run) -> Path:
-    """Returns the file of a plan that a person edits: what was refused stands in it when it is opened again."""
+    """Returns the path of a plan while a person edits it.
+
+    After a refusal the editor opens it again as it was left.
+    """
     return cache_dir() / f"plan-of-{encode(run.id)}.json"
 
 
@@ -165,7 +185,7 @@ def _drop_edited(run: Run) -> None:
         _edited_file(run).unlink(missing_ok=True)
 
 
-def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
+def _later_report(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
     rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
     note = f"follow it: {hint('follow', short_id(page.run_id))}"
     return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, rows, [note], code=WAITS)
@@ -231,11 +251,11 @@ async def run_goal(
     quiet: Quiet = False,
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
-    run, wanted = await started_run(access, locals())
-    return await _shown(run, wanted, access, detach=detach, as_json=as_json, quiet=quiet)
+    run, wanted = await start_from_options(access, locals())
+    return await _follow_started(run, wanted, access, detach=detach, as_json=as_json, quiet=quiet)
 
 
-async def _shown(
+async def _follow_started(
     run: Run,
     wanted: RunRequest,
     access: Access,
@@ -244,18 +264,18 @@ async def _shown(
     as_json: bool,
     quiet: bool = False,
 ) -> Report:
-    """Returns the outcome of a run that has been started, or its id alone."""
+    """Follows a run that was started and returns its outcome; with `detach` only its id."""
     web = web_address(run.client, run.id)
     if detach:
         print_err(f"follow it: {hint('follow', short_id(run.id))}")
         return Report({"run_id": run.id, "web": web}, [run.id])
     if not quiet:
         print_err(f"run {run.id}" + (f"\n{web}" if web else ""))
-    return await _followed(run, access, as_json, asks=wanted.approve_plan, quiet=quiet)
+    return await _follow_to_end(run, access, as_json, asks=wanted.approve_plan, quiet=quiet)
 
 
-async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, RunRequest]:
-    """Starts the run that the options of `run` ask for, and stores its files before. Raises CommandFailed."""
+async def start_from_options(access: Access, options: Mapping[str, Any]) -> tuple[Run, RunRequest]:
+    """Stores the files of a run and starts it. Raises CommandFailed."""
     wanted, uploads, files = prepared_request(options)
     after = options.get("after")
     if not after:
@@ -281,18 +301,18 @@ async def started_run(access: Access, options: Mapping[str, Any]) -> tuple[Run, 
         trusted = not options.get("data_from_others")
         wanted = await with_files(access, wanted, files, trusted=trusted)
     run = Run(client, given or new_run_id(client, wanted.goal))
-    await _begin(run, wanted)
+    await _start(run, wanted)
     return run, wanted
 
 
 def _with_usual_team(wanted: RunRequest, access: Access) -> RunRequest:
-    """Returns a request with the team that is set here: a Worker may not know that setting."""
+    """Returns a request with the team of this environment, which a Worker may not know."""
     if wanted.team is not None or "team" not in access.settings.model_fields_set:
         return wanted
     return wanted.model_copy(update={"team": access.settings.team})
 
 
-async def begun(
+async def start_and_report(
     access: Access,
     wanted: RunRequest,
     run_id: str,
@@ -300,17 +320,17 @@ async def begun(
     detach: bool,
     as_json: bool,
 ) -> Report:
-    """Starts a run, and returns its outcome, or its id alone.
+    """Starts a run, and returns its outcome or, with `detach`, its id.
 
-    Raises CommandFailed if there is one of that id.
+    Raises CommandFailed if a run has that id.
     """
     run = Run(await access.client(), run_id)
-    await _begin(run, wanted)
-    return await _shown(run, wanted, access, detach=detach, as_json=as_json)
+    await _start(run, wanted)
+    return await _follow_started(run, wanted, access, detach=detach, as_json=as_json)
 
 
-async def _begin(run: Run, wanted: RunRequest) -> None:
-    """Starts the run. Raises CommandFailed if there is one of its id."""
+async def _start(run: Run, wanted: RunRequest) -> None:
+    """Starts the run. Raises CommandFailed if a run has its id."""
     try:
         await Run.start(run.client, wanted, run.id)
     except WorkflowAlreadyStartedError as error:
@@ -321,7 +341,10 @@ async def _begin(run: Run, wanted: RunRequest) -> None:
 
 
 def check_team(team: object, folders: Sequence[Path], advice: str = _OF_WORKERS) -> None:
-    """Raises CommandFailed for the name of a team that is like one of those here; others may be the Workers' own."""
+    """Raises CommandFailed for a team name that is almost one of the teams here.
+
+    Other names may be teams of the Workers.
+    """
     if isinstance(team, str) and not is_name(team):
         raise CommandFailed(BAD_INPUT, f"there is no team {quoted(team)}: a name is {NAME_RULE}")
     here = {file.parent.name for folder in folders for file in folder.glob("*/team.toml")}
@@ -335,8 +358,8 @@ def check_team(team: object, folders: Sequence[Path], advice: str = _OF_WORKERS)
 async def require_team(workers: Polled, wanted: RunRequest, settings: Settings) -> None:
     """Raises CommandFailed for a team that no Worker can use, or that lacks roles of the plan.
 
-    Workers may have other teams: it is known only if all of them read the same folders as this
-    program.
+    Workers may have other teams, so this is checked only if all of them read the same folders as
+    this program.
     """
     team = wanted.team
     if isinstance(team, str) and workers.read_teams_of(settings.teams_mark):
@@ -349,11 +372,14 @@ async def require_team(workers: Polled, wanted: RunRequest, settings: Settings) 
 
 async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet: Quiet = False) -> Report:
     """Follow a run to its end and print its answer."""
-    return await _followed(run, access, as_json, quiet=quiet)
+    return await _follow_to_end(run, access, as_json, quiet=quiet)
 
 
-async def _followed(run: Run, access: Access, as_json: bool, *, asks: bool = False, quiet: bool = False) -> Report:
-    """Returns the outcome of a run; if it `asks`, a person is asked about plans that wait for approval."""
+async def _follow_to_end(run: Run, access: Access, as_json: bool, *, asks: bool = False, quiet: bool = False) -> Report:
+    """Follows a run and returns its outcome.
+
+    With `asks`, a person is asked about plans that wait for approval.
+    """
     web = web_address(run.client, run.id)
     can_ask = console().is_terminal and sys.stdin.isatty() and not as_json
     try:
@@ -380,12 +406,12 @@ async def with_files(
     *,
     trusted: bool,
 ) -> RunRequest:
-    """Stores files, and returns the request with them as data."""
-    attachment = (await _stored(access, files)).model_copy(update={"trusted": trusted})
+    """Stores files and returns the request with them as data."""
+    attachment = (await _store_files(access, files)).model_copy(update={"trusted": trusted})
     return wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
 
 
-async def _stored(access: Access, files: list[DataFile]) -> Attachment:
+async def _store_files(access: Access, files: list[DataFile]) -> Attachment:
     sent: list[int] = []
     ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
     uploaded = f"{sum(map(bool, sent)):,} uploaded ({file_size(sum(sent))})" if any(sent) else "all uploaded before"
@@ -399,12 +425,12 @@ async def require_workers(
 ) -> Polled:
     """Returns the Workers that serve runs.
 
-    Raises CommandFailed with what to do if none serves one of the queues that a run needs.
+    Raises CommandFailed with the remedy if a queue that runs need has none.
     """
     latest = time.monotonic() + _LISTED_AFTER
     while True:
-        workers = await polled(client, WORKFLOW_QUEUE)
-        why = await _unserved(client, workers)
+        workers = await read_pollers(client, WORKFLOW_QUEUE)
+        why = await _unserved_queue(client, workers)
         if why is None:
             return workers
         if time.monotonic() > latest:
@@ -413,7 +439,7 @@ async def require_workers(
 
 
 async def require_same_store(client: Client, store: ArtifactStore) -> None:
-    """Raises CommandFailed if a Worker says that it uses another store: it would not find what is put into this one."""
+    """Raises CommandFailed if a Worker uses another store, which lacks our uploads."""
     own = await store.identity()
     worker, other = await worker_of_other_store(client, own)
     if worker:
@@ -423,22 +449,22 @@ async def require_same_store(client: Client, store: ArtifactStore) -> None:
         raise CommandFailed(UNREACHABLE, f"{words}: {helps}")
 
 
-async def _unserved(client: Client, seen: Polled) -> str | None:
+async def _unserved_queue(client: Client, seen: Polled) -> str | None:
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     one = f"start one with {hint('worker')}"
     if not seen.served:
         unserved = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}"
-        return f"{unserved}: {one} (it needs {key}; with --standin neither){await _local()}"
+        return f"{unserved}: {one} (it needs {key}; with --standin neither){await _local_model_hint()}"
     if why := seen.none_current:
         none = f"no run begins at {server}: of the builds of its Workers {why}"
         return f"{none}. Give {seen.set_current}"
-    if not (await polled(client, MODEL_QUEUE)).served:
+    if not (await read_pollers(client, MODEL_QUEUE)).served:
         calls = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
-        return f"{calls}: set {key} and {one}{await _local()}"
+        return f"{calls}: set {key} and {one}{await _local_model_hint()}"
     return None
 
 
-async def _local() -> str:
-    """Returns the sentence about a model server of this machine, empty without one."""
+async def _local_model_hint() -> str:
+    """Returns a sentence about a model server on this machine; empty without one."""
     found = await asyncio.to_thread(find_local_model)
     return f". {found.worker_hint}" if found else ""

@@ -1,4 +1,4 @@
-"""The commands `put`, `prune` and `delete`: storing files, deleting by age, and one run."""
+"""The commands `put`, `prune` and `delete`: store files, delete old objects, delete a run."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,9 +18,9 @@ from activities.files.values import is_data
 from activities.store.contents import Stored, read_contents
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import console, counted, print_err, print_out
-from temporal_supervisor.console.run.again_requests import builders, built_on_words
+from temporal_supervisor.console.run.again_requests import built_on_words, runs_built_on
 from temporal_supervisor.console.run.command_line import RunId
-from temporal_supervisor.console.run.found_runs import short_id, tree
+from temporal_supervisor.console.run.found_runs import list_tree, short_id
 from temporal_supervisor.console.run.request_options import data_files, is_small_text, read_text_file
 from temporal_supervisor.messages import RPC_TIMEOUT
 from temporal_supervisor.outcomes import is_open
@@ -64,13 +64,13 @@ async def prune(
     for each in [*runs, *uploads]:
         name = unquote(each.key).rstrip("/")
         print_out(f"{each.modified:%Y-%m-%d}  {each.bytes:>12,} bytes  {each.objects:>6} objects  {name}")
-    by = await builders(client, [run_of(run.key) for run in runs])
+    by = await runs_built_on(client, [run_of(run.key) for run in runs])
     for run_id, others in by.items():
         print_err(built_on_words(run_id, others))
     total = sum(each.bytes for each in [*runs, *uploads])
     what = f"{counted(len(runs), 'run')} and {counted(len(uploads), 'upload')}, {total / 1e6:,.1f} MB"
     print_err(f"in all {what}")
-    if not _confirmed(f"delete {what}, from {store.url}?", yes):
+    if not _confirm(f"delete {what}, from {store.url}?", yes):
         print_err("nothing was deleted: pass --yes to delete these")
         return DONE
     deleted = 0
@@ -87,16 +87,16 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
     """Delete an ended run: its objects in the store, and its workflows from the server."""
     store = await access.store()
     keys = await store.list_keys(run_prefix(run.id))
-    workflows = await tree(run.client, run.id)
+    workflows = await list_tree(run.client, run.id)
     if not keys and not workflows:
         await run.require()
     if any(map(is_open, workflows)):
-        raise _is_open(run.id)
+        raise _open_run_error(run.id)
     await _check_closed(run)
-    for run_id, others in (await builders(run.client, [run.id])).items():
+    for run_id, others in (await runs_built_on(run.client, [run.id])).items():
         print_err(built_on_words(run_id, others))
     parts = counted(len(workflows), "workflow")
-    if not _confirmed(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
+    if not _confirm(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
         print_err("nothing was deleted: pass --yes to delete it")
         return FAILED
     await _check_closed(run)  # it may have been started again in the meantime
@@ -113,19 +113,22 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
 async def _check_closed(run: RunId) -> None:
     """Raises CommandFailed if the run is open."""
     if not await _is_closed(run.client, run.id):
-        raise _is_open(run.id)
+        raise _open_run_error(run.id)
 
 
-def _is_open(run_id: str) -> CommandFailed:
+def _open_run_error(run_id: str) -> CommandFailed:
     return CommandFailed(FAILED, f"run '{run_id}' is open: {hint('cancel', short_id(run_id))} ends it")
 
 
-def _confirmed(question: str, yes: bool) -> bool:
+def _confirm(question: str, yes: bool) -> bool:
     return yes or (console().is_terminal and typer.confirm(question))
 
 
 def _time_before(age: str) -> datetime:
-    """Returns when `30d`, `12h`, `2w`, `PT90M` ago was. Raises CommandFailed for anything else."""
+    """Returns the time that was `30d`, `12h`, `2w` or `PT90M` ago.
+
+    Raises CommandFailed for anything else.
+    """
     try:
         duration = _DURATION.validate_python(age)
         if age.strip().startswith("-") or duration < timedelta(0):
@@ -136,7 +139,10 @@ def _time_before(age: str) -> datetime:
 
 
 async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]) -> list[Stored]:
-    """Returns the `old` uploads that no run has that `stays`; none while an open run may yet ask for any."""
+    """Returns the `old` uploads that no remaining run uses.
+
+    There are none while an open run may still ask for any upload.
+    """
     if not old:
         return []
     if open_eval := await _open_eval(client):
@@ -152,7 +158,7 @@ async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]
 
 
 async def _has_ended(client: Client, run: Stored) -> bool:
-    """True if the server says that the run closed, or no longer knows it."""
+    """True if the run is closed, or unknown to the server."""
     run_id = run_of(run.key)
     if run_prefix(run_id) == run.key:
         return await _is_closed(client, run_id)
@@ -175,7 +181,10 @@ async def _open_runs(client: Client) -> list[str]:
 
 
 async def _open_eval(client: Client) -> str | None:
-    """Returns the id of an open eval, whose next questions may need any upload; None without."""
+    """Returns the id of an open eval, whose next questions may need any upload.
+
+    None if there is no open eval.
+    """
     query = f"WorkflowType = '{EVAL_TYPE}' AND ExecutionStatus = 'Running'"
     ids = [each.id async for each in client.list_workflows(query, limit=1)]
     return next(iter(ids), None)

@@ -1,4 +1,4 @@
-"""The commands `teams` and `tool`: teams and their MCP servers, a new team, a tool tried."""
+"""The commands `teams` and `tool`: list, check, make and pin teams, and try a tool."""
 
 import contextlib
 import hashlib
@@ -101,8 +101,8 @@ async def teams_report(
 ) -> Report:
     """Returns a line for each team, or one team with roles, tools and data.
 
-    The code is 1 for what can't be used. With `check` all is shown of each, and MCP servers are
-    asked what they offer.
+    The exit code is 1 for problems. With `check` each team is shown whole, and MCP servers are
+    asked for their tools.
     """
     files = team_files(settings)
     listed: list[dict[str, Any]] = []
@@ -114,10 +114,10 @@ async def teams_report(
         notes.append(f"SUPERVISOR_TEAMS_DIR names {settings.teams_dir}, which is no folder")
     for each in [name] if name else files.names():
         try:
-            looked = await _looked_at(files, each)
+            looked = await _look_at(files, each)
         except TeamError as error:
             listed.append({"name": each, "error": safe_line(error.message, limits.ERROR_BYTES)})
-            notes.append(_unusable(each, error))
+            notes.append(_unusable_line(each, error))
             is_wrong = True
         else:
             listed.append(looked.as_json())
@@ -136,20 +136,20 @@ async def teams_report(
 
 @dataclass
 class _Looked:
-    """A team that can be used, a line for each table and document, and what of them is `unread`."""
+    """A usable team, with a line for each table and document, and its `unread` files."""
 
     loaded: LoadedTeam
     data: list[str]
     unread: list[str]
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the definition of the team, the data that it reads and hints on it, as JSON."""
+        """Returns the team's definition, its data and hints on it, as JSON."""
         team = self.loaded.team
         seen = {"data": self.data, "unread": self.unread, "hints": team_hints(team)}
         return {**team.model_dump(mode="json"), "error": None, **seen}
 
 
-async def _looked_at(files: TeamFiles, name: str) -> _Looked:
+async def _look_at(files: TeamFiles, name: str) -> _Looked:
     """Loads a team and reads its data. Raises TeamError."""
     loaded = await files.load(name)
     data = await loaded.toolbox.data()
@@ -158,7 +158,7 @@ async def _looked_at(files: TeamFiles, name: str) -> _Looked:
 
 
 def _looked_rows(looked: _Looked, *, is_named: bool, check: bool) -> Iterator[RenderableType]:
-    """Yields a team with its data: of one that `is_named` all of it; in a list what is unread."""
+    """Yields a team with its data; in a list only its unread files."""
     team, data = looked.loaded.team, looked.data
     is_whole = is_named or check
     if is_whole:
@@ -176,8 +176,8 @@ def _looked_rows(looked: _Looked, *, is_named: bool, check: bool) -> Iterator[Re
         yield indented(f"✘ {place}{safe_line(problem, limits.ERROR_BYTES)}", 2, "red")
 
 
-def _unusable(name: str, error: TeamError) -> str:
-    """Returns the problems of a team that can't be used: several below each other."""
+def _unusable_line(name: str, error: TeamError) -> str:
+    """Returns the problems of a team, one below the other."""
     lines = [error.message]
     if len(error.problems) > 1:
         lines = [f"{error.message.partition(': ')[0]}:", *error.problems]
@@ -185,8 +185,13 @@ def _unusable(name: str, error: TeamError) -> str:
     return f"team '{name}' can't be used: {said}"
 
 
-async def taker_report(settings: Settings, name: str, goal: str, endpoint: ModelEndpoint) -> Report:
-    """Returns the role of a team that would take a goal: by a route, else by the planner."""
+async def chosen_role_report(
+    settings: Settings,
+    name: str,
+    goal: str,
+    endpoint: ModelEndpoint,
+) -> Report:
+    """Returns the role that would get a goal: by a route, else by the planner."""
     try:
         loaded = await team_files(settings).load(name)
         plan, model = await choose_role(endpoint, settings.supervisor_model[0], loaded, goal)
@@ -212,9 +217,9 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: Model
 
 
 def _list_rows(teams: list[Team]) -> Iterator[RenderableType]:
-    """Yields a line for each team with what to ask it.
+    """Yields a line for each team with an example goal.
 
-    Teams that are roles of others come together at the end.
+    Teams that are roles of others share the last line.
     """
     inside: set[str] = set()
     for team in teams:
@@ -251,9 +256,9 @@ def _team_rows(team: Team) -> Iterator[RenderableType]:
 
 
 def _free_rows(toolbox: Toolbox) -> Iterator[RenderableType]:
-    """Yields the arguments of tools with targets that may have any value.
+    """Yields the arguments that may have any value, of tools with targets.
 
-    Those, too, say where a call goes.
+    They, too, may direct a call.
     """
     for tool in toolbox.tools_named(toolbox.names()):
         free = [name for name in tool.schema().get("properties", {}) if name not in tool.targets]

@@ -1,1 +1,1 @@
-"""The command `eval`: sets of questions, the table of what became of them."""
+"""The command `eval`: sets of questions and the tables of their results."""

@@ -1,4 +1,4 @@
-"""The command `eval`: asks the questions of a set and says how good the answers are."""
+"""The command `eval`: asks the questions of a set and shows how good the answers are."""
 
 import asyncio
 import secrets
@@ -51,14 +51,14 @@ from temporal_supervisor.console.base.terminal import (
 from temporal_supervisor.console.commands.run_commands import require_workers
 from temporal_supervisor.console.evals.eval_view import eval_page, headline, table_rows
 from temporal_supervisor.console.evals.set_files import (
-    checked_set,
+    check_set,
     data_of,
     default_team,
     for_part,
     read_set,
     request_fields,
     set_file,
-    stored_set,
+    store_set,
     unknown_source,
     variants_of,
     with_agents,
@@ -79,7 +79,7 @@ from temporal_supervisor.supervision.scores.score_table import (
     WORDS,
     Comparison,
     EvalTable,
-    compared,
+    compare_tables,
     shortfalls,
 )
 
@@ -90,7 +90,7 @@ _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 @dataclass(frozen=True)
 class Wanted:
-    """The aims of an eval: it is compared with `before`, and not to be worse than `floor`."""
+    """The aims of an eval: it is compared with `before`, and must not be below `floor`."""
 
     at_least: float | None = None
     unflagged_at_most: float | None = None
@@ -184,12 +184,12 @@ async def evaluate(
     wanted = Wanted(
         at_least,
         unflagged_at_most,
-        await _earlier(access, against),
-        await _earlier(access, no_worse_than),
+        await _earlier_table(access, against),
+        await _earlier_table(access, no_worse_than),
     )
     file = set_file(source)
     if file is None or file.suffix == ".json":
-        return await _shown(access, await _known(access, source), wanted, output)
+        return await _eval_report(access, await _table_of(access, source), wanted, output)
     if bare and only is not None:
         raise CommandFailed(BAD_INPUT, "--bare compares whole answers: leave out --only")
     if judge is not None and only == "plan":
@@ -202,18 +202,18 @@ async def evaluate(
         fields, team_name = with_agents(access.settings, fields, team_name), None
     compared_with = access.settings if bare else None
     variants = variants_of(fields, team_name, model or [], compared_with, part)
-    whole = checked_set(known, variants, repeat)
+    whole = check_set(known, variants, repeat)
     # All that can be refused is refused before anything is stored.
     data = data_of(known)
     own = _own_limits(fields)
     budget = EvalBudget(tokens=budget_tokens, usd=budget_usd)
-    time = _time(deadline)
+    time = _deadline(deadline)
     named = _eval_id(eval_id) if eval_id else new_eval_id(known.name, secrets.token_hex(3))
     client = await access.client()
     if not queue_anyway:
         await require_workers(client)
     given = EvalInput(
-        set_ref=await stored_set(await access.store(), whole, data),
+        set_ref=await store_set(await access.store(), whole, data),
         name=known.name,
         total=whole.total,
         own=own,
@@ -222,17 +222,17 @@ async def evaluate(
         budget=budget,
         deadline_seconds=time.total_seconds(),
     )
-    await _started(client, given, named)
+    await _start_eval(client, given, named)
     web = web_address(client, named)
     if detach:
         print_err(f"follow it: {hint('eval', named)}")
         return Report({"eval_id": named, "web": web}, [named])
     print_err(f"eval {named}, {counted(whole.total, 'run')}" + (f"\n{web}" if web else ""))
-    return await _shown(access, await _followed(access, named), wanted, output)
+    return await _eval_report(access, await _follow_eval(access, named), wanted, output)
 
 
 def _own_limits(fields: Mapping[str, Any]) -> OwnLimits:
-    """Returns the limits that each run has by its request."""
+    """Returns the limits in each run's own request."""
     request = RunRequest.model_validate({"goal": "-", **fields})
     budget, deadline = request.budget, request.deadline
     return OwnLimits(tokens=budget.tokens, usd=budget.usd, seconds=deadline.total_seconds())
@@ -247,7 +247,7 @@ def _eval_id(given: str) -> str:
     return given
 
 
-def _time(deadline: str) -> timedelta:
+def _deadline(deadline: str) -> timedelta:
     try:
         time = _DURATION.validate_python(seconds(deadline))
     except ValidationError:
@@ -259,8 +259,8 @@ def _time(deadline: str) -> timedelta:
     return time
 
 
-async def _started(client: Client, given: EvalInput, eval_id: str) -> None:
-    """Starts an eval, unless it is open; one that was terminated begins again."""
+async def _start_eval(client: Client, given: EvalInput, eval_id: str) -> None:
+    """Starts an eval unless it is open; a terminated one starts again."""
     try:
         await client.start_workflow(
             EVAL_TYPE,
@@ -277,10 +277,10 @@ async def _started(client: Client, given: EvalInput, eval_id: str) -> None:
         raise CommandFailed(FAILED, words) from error
 
 
-async def _known(access: Access, given: str) -> EvalTable:
-    """Returns the table of an eval, followed to its end, or in a file that `--json` has written."""
+async def _table_of(access: Access, given: str) -> EvalTable:
+    """Returns the table of an eval, followed to its end, or of a file written by `--json`."""
     if Path(given).is_file():
-        return _in_file(Path(given))
+        return _table_in_file(Path(given))
     if not is_eval_id(given):
         raise unknown_source(given)
     client = await access.client()
@@ -291,11 +291,11 @@ async def _known(access: Access, given: str) -> EvalTable:
             raise
     else:
         if described.status is WorkflowExecutionStatus.RUNNING:
-            return await _followed(access, given)
-    return await _stored(access, given)
+            return await _follow_eval(access, given)
+    return await _stored_table(access, given)
 
 
-def _in_file(file: Path) -> EvalTable:
+def _table_in_file(file: Path) -> EvalTable:
     try:
         return EvalTable.model_validate_json(read_text_file(file))
     except ValidationError:
@@ -305,19 +305,19 @@ def _in_file(file: Path) -> EvalTable:
         ) from None
 
 
-async def _earlier(access: Access, given: str | None) -> EvalTable | None:
-    """Returns the table of an earlier eval, by its id or file."""
+async def _earlier_table(access: Access, given: str | None) -> EvalTable | None:
+    """Returns the table of an earlier eval, by its id or file; None without one."""
     if given is None:
         return None
     if Path(given).is_file():
-        return _in_file(Path(given))
+        return _table_in_file(Path(given))
     if not is_eval_id(given):
         raise unknown_source(given)
-    return await _stored(access, given)
+    return await _stored_table(access, given)
 
 
-async def _stored(access: Access, eval_id: str) -> EvalTable:
-    """Returns the table that an ended eval has left. Raises CommandFailed if there is none."""
+async def _stored_table(access: Access, eval_id: str) -> EvalTable:
+    """Returns the stored table of an ended eval. Raises CommandFailed if there is none."""
     content = await (await access.store()).find(named_key("scores", eval_id, TABLE))
     if content is None:
         raise CommandFailed(
@@ -327,8 +327,8 @@ async def _stored(access: Access, eval_id: str) -> EvalTable:
     return EvalTable.model_validate_json(content)
 
 
-async def _followed(access: Access, eval_id: str) -> EvalTable:
-    """Returns the table of an eval once it has ended; says on standard error how far it is."""
+async def _follow_eval(access: Access, eval_id: str) -> EvalTable:
+    """Follows an eval to its end, with progress on standard error, and returns its table."""
     client = await access.client()
     handle: WorkflowHandle[object, EvalResult] = client.get_workflow_handle(
         eval_id,
@@ -348,11 +348,11 @@ async def _followed(access: Access, eval_id: str) -> EvalTable:
             raise CommandFailed(FAILED, f"eval '{eval_id}' failed: {words}") from error
     finally:
         ending.cancel()
-    return await _stored(access, eval_id)
+    return await _stored_table(access, eval_id)
 
 
 async def _say_progress(client: Client, eval_id: str, ending: "asyncio.Task[EvalResult]") -> None:
-    """Writes a line whenever questions have ended, until the eval has."""
+    """Writes a line whenever questions have ended, until the eval has ended."""
     said, quiet = -1, timedelta()
     while not ending.done():
         try:
@@ -370,7 +370,7 @@ async def _say_progress(client: Client, eval_id: str, ending: "asyncio.Task[Eval
 
 
 def progress_line(progress: EvalProgress) -> str:
-    """Returns a line on the progress of an eval, and on what is likely to come."""
+    """Returns a line with an eval's progress, and its likely remaining time and cost."""
     counts = [f"{number} {WORDS[verdict]}" for verdict, number in progress.counts.items() if number]
     spent = f"{progress.usage.tokens:,} tokens, {money(progress.usage.usd)}"
     parts = [f"{progress.ended} of {progress.planned}", *counts, spent]
@@ -380,11 +380,16 @@ def progress_line(progress: EvalProgress) -> str:
     return " · ".join(parts)
 
 
-async def _shown(access: Access, found: EvalTable, wanted: Wanted, output: Path | None) -> Report:
-    """Returns the table with what it falls short of, and writes the page."""
+async def _eval_report(
+    access: Access,
+    found: EvalTable,
+    wanted: Wanted,
+    output: Path | None,
+) -> Report:
+    """Returns the table with the missed aims, and writes the page if asked to."""
     try:
-        differs = [] if wanted.before is None else compared(wanted.before, found)
-        floor = [] if wanted.floor is None else compared(wanted.floor, found)
+        differs = [] if wanted.before is None else compare_tables(wanted.before, found)
+        floor = [] if wanted.floor is None else compare_tables(wanted.floor, found)
     except ValueError as error:
         raise CommandFailed(BAD_INPUT, f"nothing to compare: {error}") from None
     short = shortfalls(found, wanted.at_least, wanted.unflagged_at_most, floor)

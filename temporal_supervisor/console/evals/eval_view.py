@@ -1,4 +1,4 @@
-"""The table of an eval on a terminal, and as an HTML page whose rows open reports."""
+"""The table of an eval, on a terminal and as an HTML page whose rows open reports."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
@@ -42,17 +42,17 @@ body { background: #0d1117; color: #e6edf3 } tr { border-color: #30363d } a { co
 
 
 def percent(share: float | None) -> str:
-    """Returns a share in percent; empty if there is none."""
+    """Returns a share in percent; empty for None."""
     return "" if share is None else f"{share:.1%}"
 
 
 def with_interval(interval: Interval) -> str:
-    """Returns a share with the ends of its interval."""
+    """Returns a share with the bounds of its interval."""
     return f"{interval.value:.1%} ({interval.low:.0%} to {interval.high:.0%})"
 
 
 def measures(rows: Sequence[VariantRow]) -> list[tuple[str, list[str]]]:
-    """Returns a line for each measure that some of the variants have."""
+    """Returns a line for each measure that some variant has."""
     lines: list[tuple[str, Callable[[VariantRow], str]]] = [
         ("questions", lambda row: f"{row.n}"),
         ("right, with 95 % interval", lambda row: with_interval(row.right)),
@@ -82,7 +82,7 @@ def measures(rows: Sequence[VariantRow]) -> list[tuple[str, list[str]]]:
 
 
 def _opinions(rows: Sequence[VariantRow]) -> Iterator[tuple[str, Callable[[VariantRow], str]]]:
-    """Yields the lines of a model's opinions, marked as such; none where none was asked."""
+    """Yields the lines of a model's opinions, marked as such; none if it was not asked."""
     judge = next((row.opinions.model for row in rows if row.opinions), None)
     if judge is None:
         return
@@ -111,7 +111,7 @@ def _field(name: str) -> Callable[[VariantRow], str]:
 
 
 def headline(found: EvalTable) -> str:
-    """Returns a line that names an eval and says how far it came."""
+    """Returns a line with the name of an eval and its progress."""
     asked = f"{len(found.scores):,} of {counted(found.planned, 'question')}"
     why = f": {found.why}" if found.why else ""
     return f"{found.eval_id}, {found.name}, {found.status}, {asked}{why}"
@@ -121,7 +121,7 @@ def table_rows(
     found: EvalTable,
     comparisons: Sequence[Comparison],
 ) -> Iterator[ScreenRow | str]:
-    """Yields the table, the questions that were not answered rightly, and what has changed."""
+    """Yields the table, the questions without a right answer, and the changes."""
     yield headline(found)
     labels = [row.label for row in found.rows]
     cells = [[name, *values] for name, values in measures(found.rows)]
@@ -141,12 +141,12 @@ def table_rows(
 
 
 def no_opinion(found: EvalTable) -> str:
-    """Returns a line with the reason for missing opinions of the judging model."""
+    """Returns a line with the reason why the judging model gave no opinions."""
     return f"no opinion of some answers: {safe_line(found.no_opinion, limits.ERROR_BYTES)}"
 
 
 def opinion_words(score: Score) -> str:
-    """Returns a model's opinion of an answer, named as such; empty without one."""
+    """Returns a model's opinion of an answer, marked as such; empty without one."""
     if score.opinion is None:
         return ""
     return f"{score.opinion.model}: {'right' if score.opinion.right else 'wrong'}"
@@ -165,7 +165,7 @@ def _faulty(score: Score) -> list[str]:
 
 
 def comparison_lines(each: Comparison) -> Iterator[str]:
-    """Yields lines on the questions that got better and worse."""
+    """Yields lines on the questions that improved and those that got worse."""
     old, new = f"{each.before} of {each.before_eval}", f"{each.after} of {each.after_eval}"
     yield f"{new} against {old}, on {counted(each.n, 'question')} that both were asked:"
     yield f"  right {_change(each.right)}, wrong and not flagged {_change(each.unflagged)}"
@@ -183,9 +183,9 @@ def eval_page(
     links: Mapping[str, str],
     comparisons: Sequence[Comparison] = (),
 ) -> str:
-    """Returns the page, without scripts and with all foreign text escaped.
+    """Returns the HTML page, without scripts and with all foreign text escaped.
 
-    The `links` lead to reports, by run.
+    `links` has the reports by run.
     """
     heads = "".join(f"<th scope=col>{escape(row.label)}</th>" for row in found.rows)
     lines = "".join(
@@ -244,7 +244,7 @@ def _question_row(score: Score, labels: Sequence[str], link: str | None, judged:
 
 
 def _opinion_cell(score: Score) -> str:
-    """Returns a model's opinion, with its reason when it is pointed at."""
+    """Returns a model's opinion; its reason is shown on hover."""
     if score.opinion is None:
         return ""
     reason = escape(score.opinion.reason, quote=True)

@@ -1,4 +1,4 @@
-"""A set of questions on this machine: read and checked whole, before anything is spent."""
+"""A set of questions on this machine, which is read and checked before anything is spent."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ Answer the question itself, whole, with its unit and period."""
 
 @dataclass(frozen=True)
 class LocalSet:
-    """The questions of a file with their lines. Goals of a team name the `team`."""
+    """The questions of a file with their line numbers; goals have the name of their `team`."""
 
     name: str
     file: Path
@@ -55,13 +55,13 @@ class LocalSet:
     team: str | None = None
 
     def data_path(self, name: str) -> Path:
-        """Returns the path of a question's data: beside the set, or for goals below the folder."""
+        """Returns the path of a question's data, relative to the set or to the goals' folder."""
         beside = self.file.parent / name
         return beside if beside.exists() or self.team is None else Path(name)
 
 
 def set_file(given: str) -> Path | None:
-    """Returns the file of a set that is given as a file or a folder; None if it does not exist."""
+    """Returns the file of a set, given as a file or a folder; None if it does not exist."""
     path = Path(given)
     if not path.exists():
         return None
@@ -75,9 +75,9 @@ def set_file(given: str) -> Path | None:
 
 
 def read_set(file: Path, limit: int | None) -> LocalSet:
-    """Returns the set in a file, its first questions with a `limit`.
+    """Returns the set in a file, or its first `limit` questions.
 
-    Raises CommandFailed with the line.
+    Raises CommandFailed with the line of an invalid question.
     """
     content = read_text_file(file).decode("utf-8-sig")
     name = slug(file.resolve().parent.name if file.name in (QUESTIONS, GOALS) else file.stem, 30)
@@ -97,7 +97,7 @@ def read_set(file: Path, limit: int | None) -> LocalSet:
 
 
 async def with_results(known: LocalSet) -> LocalSet:
-    """Returns the set with the result in the place of each query.
+    """Returns the set with each query replaced by its result.
 
     Raises CommandFailed with the line.
     """
@@ -111,7 +111,7 @@ async def with_results(known: LocalSet) -> LocalSet:
         try:
             if name not in stores:
                 stores[name] = await _tables(known.data_path(name))
-            answer = await _result(stores[name], question)
+            answer = await _query_result(stores[name], question)
         except (ValueError, CommandFailed) as problem:
             words = problem.message if isinstance(problem, CommandFailed) else str(problem)
             raise CommandFailed(BAD_INPUT, f"{known.file}: line {line}: {words}") from None
@@ -129,8 +129,8 @@ async def _tables(path: Path) -> "TableStore":
     return TableStore(with_unique_tables(await reports_on(found_files([path]))))
 
 
-async def _result(store: "TableStore", question: EvalQuestion) -> Truth:
-    """Returns the result of a question's query as an answer. Raises ValueError."""
+async def _query_result(store: "TableStore", question: EvalQuestion) -> Truth:
+    """Returns the result of a question's query as its answer. Raises ValueError."""
     from activities.tools.tool import ToolMisuse
 
     try:
@@ -143,9 +143,9 @@ async def _result(store: "TableStore", question: EvalQuestion) -> Truth:
 
 
 def for_part(known: LocalSet, part: Part) -> LocalSet:
-    """Returns the set as it is asked for a part of a run's work alone.
+    """Returns the set for a part of a run's work alone.
 
-    Raises CommandFailed with the line of a question that has nothing to judge it by.
+    Raises CommandFailed with the line of a question that has nothing to judge that part by.
     """
     found = []
     for line, question in known.questions:
@@ -157,7 +157,7 @@ def for_part(known: LocalSet, part: Part) -> LocalSet:
 
 
 def request_fields(file: Path | None) -> dict[str, Any]:
-    """Returns the fields that all runs have, out of a request file. Raises CommandFailed."""
+    """Returns the fields of a request file, for all runs. Raises CommandFailed."""
     if file is None:
         return {}
     fields = json_object(read_text_file(file), str(file), '{"max_turns": 20}')
@@ -173,7 +173,7 @@ def variants_of(
     bare: Settings | None,
     part: Part = "whole",
 ) -> list[EvalVariant]:
-    """Returns a variant for each model; with the settings of teams a `bare` one beside it.
+    """Returns a variant for each model and, if asked for, a `bare` one for comparison.
 
     Raises CommandFailed.
     """
@@ -198,12 +198,12 @@ def with_agents(
     fields: Mapping[str, JsonValue],
     team: str | None,
 ) -> dict[str, Any]:
-    """Returns the fields of a request with the roles of its team as an inline one.
+    """Returns the fields of a request with the roles of its team as an inline team.
 
-    Each can then be asked alone. Raises CommandFailed.
+    So each role can be asked alone. Raises CommandFailed.
     """
     named = {**fields, **({"team": team} if team else {})}
-    known = _definition(settings, RunRequest.model_validate({"goal": "-", **named}))
+    known = _team_definition(settings, RunRequest.model_validate({"goal": "-", **named}))
     roles = []
     for role in known.roles:
         if role.team or role.person:
@@ -216,8 +216,8 @@ def with_agents(
     return {**fields, "team": inline}
 
 
-def _definition(settings: Settings, request: RunRequest) -> Team:
-    """Returns the team of a request as its file says. Raises CommandFailed."""
+def _team_definition(settings: Settings, request: RunRequest) -> Team:
+    """Returns the team of a request from its team file. Raises CommandFailed."""
     # these load the libraries of tools: 0.5 s, for some options only
     from activities.teams.team_files import TeamError
     from temporal_supervisor.console.commands.team_commands import team_files
@@ -233,7 +233,7 @@ def bare_team(settings: Settings, request: RunRequest) -> dict[str, Any]:
 
     Raises CommandFailed.
     """
-    team = _definition(settings, request)
+    team = _team_definition(settings, request)
     tools = [f"{team.name}/{tool}" for tool in team.named_tools]
     role = {
         "name": "alone",
@@ -245,17 +245,17 @@ def bare_team(settings: Settings, request: RunRequest) -> dict[str, Any]:
 
 
 def default_team(known: LocalSet, given: str | None, fields: Mapping[str, JsonValue]) -> str | None:
-    """Returns the team that is named, that of the goals, or for files the one that reads them."""
+    """Returns the given team, the goals' team or, for files, the team that reads them."""
     if given or "team" in fields:
         return given
     has_data = any(question.data for _, question in known.questions)
     return known.team or (_FILES_TEAM if has_data else None)
 
 
-def checked_set(known: LocalSet, variants: Sequence[EvalVariant], repeat: int) -> EvalSet:
-    """Returns the set without its data, each request of which can be taken.
+def check_set(known: LocalSet, variants: Sequence[EvalVariant], repeat: int) -> EvalSet:
+    """Returns the set without its data, after a check of each request.
 
-    Raises CommandFailed with the line.
+    Raises CommandFailed with the line of a question whose request is invalid.
     """
     questions = [question for _, question in known.questions]
     paths = dict.fromkeys(question.data for question in questions if question.data is not None)
@@ -306,12 +306,12 @@ def data_of(known: LocalSet) -> dict[str, list[DataFile]]:
     return found
 
 
-async def stored_set(
+async def store_set(
     store: ArtifactStore,
     whole: EvalSet,
     data: Mapping[str, list[DataFile]],
 ) -> str:
-    """Stores the data and the set. Returns the set's reference."""
+    """Stores the data and the set, and returns the set's reference."""
     attached: dict[str, dict[str, JsonValue]] = {}
     for path, files in data.items():
         ref = await put_files(store, files)
@@ -321,6 +321,6 @@ async def stored_set(
 
 
 def unknown_source(given: str) -> CommandFailed:
-    """Returns the failure for what is neither a set nor an eval."""
+    """Returns the failure for a source that is neither a set nor an eval."""
     helps = f"name a folder with {QUESTIONS}, or an eval as {hint('eval', 'eval-...')}"
     return CommandFailed(BAD_INPUT, f"there is no file, folder or eval '{given}': {helps}")

@@ -1,1 +1,1 @@
-"""The supervisor as an MCP server: runs as tools and resources. Importing it takes half a second."""
+"""The supervisor as an MCP server: runs as tools and resources. It takes 0.5 s to import."""

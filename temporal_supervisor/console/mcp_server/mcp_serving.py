@@ -27,7 +27,7 @@ from temporal_supervisor.console.base.command import (
 )
 from temporal_supervisor.console.base.terminal import print_err
 from temporal_supervisor.console.mcp_server.run_tools import add_to
-from temporal_supervisor.console.run.standstill import silence
+from temporal_supervisor.console.run.standstill import explain_silence
 from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.supervision.base.trust import is_loopback
 from temporal_supervisor.supervision.contract.request import describe_errors
@@ -50,9 +50,10 @@ _LEAST_TOKEN_CHARS = 16
 
 
 async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str], *, decides: bool = True) -> int:
-    """Serves until standard input ends, or over HTTP at `http` until Ctrl-C; `hosts` are names beyond loopback.
+    """Serves until standard input ends or, over HTTP at `http`, until Ctrl-C.
 
-    Unless it `decides`, clients have no tools for decisions and replies: then a person fills in a form.
+    `hosts` are allowed host names other than loopback. Unless it `decides`, clients have no tools
+    for decisions and replies; then a person fills in a form.
     """
     if http is None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for input, and holds up any other end
@@ -84,20 +85,20 @@ async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str], *, d
 
 
 class _OneToken:
-    """Knows the token of this server, compared in constant time."""
+    """Verifies the token of this server in constant time."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Returns the rights of a client, None for another token."""
+        """Returns the rights of a client; None for another token."""
         if not hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
             return None
         return AccessToken(token=token, client_id="mcp", scopes=[])
 
 
 class _PlainServer(MCPServer[Access]):
-    """Says in one sentence why a call or a read failed, as commands do."""
+    """Reports a failed call or read in one sentence, as commands do."""
 
     def __init__(self, access: Access, *, decides: bool = True, **http: Any) -> None:
         @asynccontextmanager
@@ -119,7 +120,7 @@ class _PlainServer(MCPServer[Access]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Access, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """As the SDK's."""
+        """Overrides the SDK's method."""
         token = tool_hints.set(_tool_of)
         try:
             return await super().call_tool(name, arguments, context)
@@ -128,13 +129,13 @@ class _PlainServer(MCPServer[Access]):
             if cause is None:
                 raise
             if isinstance(cause, NoAnswer):
-                cause = await silence(await self._access.client(), cause)
+                cause = await explain_silence(await self._access.client(), cause)
             raise ToolError(_sentence(cause, name)) from None
         finally:
             tool_hints.reset(token)
 
     async def read_resource(self, uri: AnyUrl | str, context: Context[Access, Any] | None = None) -> Any:
-        """As the SDK's."""
+        """Overrides the SDK's method."""
         try:
             return await super().read_resource(uri, context)
         except UnexpectedResourceError as error:
@@ -144,7 +145,7 @@ class _PlainServer(MCPServer[Access]):
 
 
 def _tool_of(command: str, *words: str) -> str:
-    """Returns the tool or resource that does what a command does; empty if none does."""
+    """Returns the tool or resource that corresponds to a command; empty without one."""
     if command in _BY_LINKS or (command == "result" and {"-o", "--full"} & set(words)):
         return "the links of `result`"
     return f"`{_TOOLS[command]}`" if command in _TOOLS else ""

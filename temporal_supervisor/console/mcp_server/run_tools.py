@@ -1,4 +1,4 @@
-"""The tools and resources of the MCP server. Runs are read and changed in Temporal; this process keeps nothing."""
+"""The tools and resources of the MCP server, which keeps no state: runs are in Temporal."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,11 @@ from temporal_supervisor.client import Item
 from temporal_supervisor.client import inbox as client_inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from temporal_supervisor.console.base.terminal import safe_line
-from temporal_supervisor.console.commands.people_commands import item_report, require_open, tell
+from temporal_supervisor.console.commands.people_commands import (
+    item_report,
+    require_open,
+    send_update,
+)
 from temporal_supervisor.console.commands.run_commands import (
     check_team,
     require_team,
@@ -24,7 +28,7 @@ from temporal_supervisor.console.commands.run_commands import (
 from temporal_supervisor.console.report.report_data import report_data
 from temporal_supervisor.console.report.report_page import report_page
 from temporal_supervisor.console.run.again_requests import built_on
-from temporal_supervisor.console.run.found_runs import facts, find_run
+from temporal_supervisor.console.run.found_runs import find_run, listed_facts
 from temporal_supervisor.console.run.request_options import seconds as as_duration
 from temporal_supervisor.console.run.run_outcome import outcome_so_far
 from temporal_supervisor.console.run.standstill import causes_of
@@ -136,7 +140,7 @@ Form = PlanForm | CallForm | ReplyForm
 
 
 def add_to(server: MCPServer[Access], *, decides: bool = True) -> None:
-    """Adds all tools and resources to a server; those with which a client decides only if it may."""
+    """Adds all tools and resources to a server; tools that decide only if it `decides`."""
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     adds = ToolAnnotations(read_only_hint=False, destructive_hint=False)
     acts = ToolAnnotations(read_only_hint=False, destructive_hint=True)
@@ -201,7 +205,7 @@ async def _first_asked(run_id: str, seconds: float, ctx: Ctx) -> Item | None:
         over = loop.time() >= end
         if described.history_length != known:
             try:
-                if items := await _asked(run):
+                if items := await _open_waits(run):
                     return items[0]
                 known = described.history_length
             except NoAnswer:  # a Worker that was killed may be back in time
@@ -214,11 +218,11 @@ async def _first_asked(run_id: str, seconds: float, ctx: Ctx) -> Item | None:
 
 
 async def _form(item: Annotated[Item | None, Resolve(_first_asked)], ask: bool, ctx: Ctx) -> Elicit[Form] | None:
-    """Returns the form for what is asked; none if it is not wanted, or can't be shown whole."""
+    """Returns a form for a wait; None if it is unwanted, or can't show everything."""
     able = ctx.client_capabilities and ctx.client_capabilities.elicitation
     if not ask or not item or not able or (able.form is None and able.url is not None):
         return None
-    shown = await _whole(_access(ctx), item)
+    shown = await _whole_text(_access(ctx), item)
     forms: dict[WaitKind, type[Form]] = {"plan": PlanForm, "tool": CallForm}
     return Elicit(shown, forms.get(item.wait.kind, ReplyForm)) if len(shown) <= _SHOWN_CHARS else None
 
@@ -241,18 +245,18 @@ async def wait(
     if item and form:
         word, text = ("reply", form.reply) if isinstance(form, ReplyForm) else (form.decision, form.comment or None)
         word = "reply" if word == "change" else word
-        await run.decide(item.wait, word, text, by=_by(ctx, " form"))
+        await run.decide(item.wait, word, text, by=_decider(ctx, " form"))
     elif item and filled.action != "accept":
         notes.append(f"the person left '{item.wait.id}' open")
     described = await run.require()
-    phase, _, usd = await facts(described)
+    phase, _, usd = await listed_facts(described)
     standing = RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd, notes=notes)
     with contextlib.suppress(NoAnswer):  # what the server knows is all then
         status = await run.whole_status()
         standing.subtasks, standing.usd = status.counts, status.usage.usd
         if is_open(described):
-            items, causes = await _asked(run), await causes_of(run, described, status)
-            standing.asked = await _shown(_access(ctx), items)
+            items, causes = await _open_waits(run), await causes_of(run, described, status)
+            standing.asked = await _asked_items(_access(ctx), items)
             standing.notes += [cause.line for cause in causes if cause.waits_for != "person" or not items]
     return standing
 
@@ -273,12 +277,13 @@ async def result(run_id: RunId, ctx: Ctx) -> Annotated[CallToolResult, RunAnswer
     answer = RunAnswer(
         run_id=run.id,
         state=outcome.state,
-        problem=outcome.said,
+        problem=outcome.sentence,
         usd=found.usage.usd,
         links=links,
         **found.model_dump(include={*AnswerParts.model_fields, "truncated"}),
     )
-    text = "\n".join(filter(None, [outcome.said, answer_report(run.id, outcome).text().strip()]))
+    shown = answer_report(run.id, outcome).text().strip()
+    text = "\n".join(filter(None, [outcome.sentence, shown]))
     return CallToolResult(
         content=[TextContent(text=text), *links], structured_content=answer.model_dump(mode="json", by_alias=True)
     )
@@ -305,7 +310,7 @@ async def decide(
     """Tells a run what a person decided about a plan or a tool call. Only with the word of a person who saw it."""
     run = await _run(ctx, run_id)
     await require_open(run)
-    revision, by = id.removeprefix("plan."), _by(ctx)
+    revision, by = id.removeprefix("plan."), _decider(ctx)
     if revision.isdecimal():
         given: Literal["approve", "change", "reject"] = "reject" if decision == "deny" else decision
         answer = await run.decide_plan(int(revision), given, sha256=sha256, comment=comment, by=by)
@@ -325,7 +330,7 @@ async def reply(
 ) -> Taken:
     """Gives a run a person's answer to its question, or their finding for a subtask that is theirs."""
     run = await _run(ctx, run_id)
-    answer = await run.reply(id, text, sha256=sha256, by=_by(ctx))
+    answer = await run.reply(id, text, sha256=sha256, by=_decider(ctx))
     return Taken(message=answer.message)
 
 
@@ -336,7 +341,7 @@ async def steer(
     to: Annotated[str, Field(description="one subtask, such as t3 or t3/t2; all with *")] = "*",
 ) -> Taken:
     """Says a word to worker agents at work, without starting anything again; they read it in their next turn."""
-    said = await tell(await _run(ctx, run_id), Steer, to, text=text, by=_by(ctx))
+    said = await send_update(await _run(ctx, run_id), Steer, to, text=text, by=_decider(ctx))
     return Taken.model_validate(said.data)
 
 
@@ -372,13 +377,13 @@ async def _run(ctx: Ctx, run_id: str) -> Run:
     return Run(client, await find_run(client, run_id))
 
 
-def _by(ctx: Ctx, how: str = "") -> str:
-    """Returns who decides, as the client names itself: a claim, kept in the trace."""
+def _decider(ctx: Ctx, how: str = "") -> str:
+    """Returns the person who decides, as the client claims; it is kept in the trace."""
     client = ctx.session.client_params
     return safe_line(client.client_info.name if client else "a client", limits.LINE_BYTES) + f" (MCP{how})"
 
 
-async def _asked(run: Run) -> list[Item]:
+async def _open_waits(run: Run) -> list[Item]:
     return [item for item in await run.waiting() if item.wait.for_decision]
 
 
@@ -387,15 +392,15 @@ def _asked_item(item: Item, shown: str | None = None) -> AskedItem:
     return AskedItem(run_id=item.run_id, goal=item.goal, shown=shown, **wait)
 
 
-async def _whole(access: Access, item: Item) -> str:
+async def _whole_text(access: Access, item: Item) -> str:
     return (await item_report(access, item, commands=False)).text().strip()
 
 
-async def _shown(access: Access, items: Sequence[Item]) -> list[AskedItem]:
-    """Returns what is asked, the first ones whole, as long as there is room."""
+async def _asked_items(access: Access, items: Sequence[Item]) -> list[AskedItem]:
+    """Returns waits, the first ones with their whole content, as long as there is room."""
     asked, room = [], _SHOWN_CHARS
     for item in items:
-        shown = await _whole(access, item) if room > 0 else ""
+        shown = await _whole_text(access, item) if room > 0 else ""
         room -= len(shown)
         asked.append(_asked_item(item, shown if room >= 0 and shown else None))
     return asked

@@ -1,4 +1,4 @@
-"""Asking: the goal, files, the team, bounds, what earlier runs took, and the start of the run."""
+"""The form that starts a run: goal, files, team, bounds, and the cost of earlier runs."""
 
 import asyncio
 import shutil
@@ -22,7 +22,7 @@ from temporal_supervisor.console.page.lineage import Origin, origins_of
 from temporal_supervisor.console.page.page_site import PageSite, place_of, site_of, text_of
 from temporal_supervisor.console.run.team_goals import read_goals
 from temporal_supervisor.supervision.base.text import money
-from temporal_supervisor.supervision.planning.estimate import RunSample, Took
+from temporal_supervisor.supervision.planning.estimate import CandidateUsage, RunSample
 
 MOST_FILE_BYTES = 100 * 1024**2
 MOST_BYTES = 1024**3  # of all files of a run
@@ -35,7 +35,7 @@ _MOST_EARLIER = 10  # runs that one builds on
 
 @dataclass(frozen=True)
 class TeamChoice:
-    """A team as a reader chooses it: what it is for, and goals to begin with."""
+    """A team in the form: its purpose, and example goals."""
 
     name: str
     description: str
@@ -44,7 +44,7 @@ class TeamChoice:
 
 
 def team_choices(files: TeamFiles) -> list[TeamChoice]:
-    """Returns the teams that can be used, as their files say; no code of theirs runs."""
+    """Returns the usable teams, from their files alone; no code of theirs runs."""
     choices = []
     for name in files.names():
         try:
@@ -58,7 +58,7 @@ def team_choices(files: TeamFiles) -> list[TeamChoice]:
 
 
 async def ask_page(request: Request) -> Response:
-    """Shows the form, filled in as the address says."""
+    """Shows the form, filled in from the URL."""
     site, asked = site_of(request), request.query_params
     files = team_files(site.access.settings)
     return site.html(
@@ -70,21 +70,21 @@ async def ask_page(request: Request) -> Response:
         usual=site.access.settings.team,
         files_team=_FILES_TEAM,
         asked=asked,
-        origins=await _earlier(site, asked.getlist("after")),
+        origins=await _earlier_runs(site, asked.getlist("after")),
         root=site.root,
         folders=await asyncio.to_thread(folders_below, site.root) if site.root else [],
     )
 
 
-async def _earlier(site: PageSite, run_ids: Sequence[str]) -> list[Origin]:
-    """Returns the runs to build on, as an address names them; no server is asked about none."""
+async def _earlier_runs(site: PageSite, run_ids: Sequence[str]) -> list[Origin]:
+    """Returns the runs to build on; without any, no server is asked."""
     if not run_ids:
         return []
     return await origins_of(await site.access.client(), run_ids[:_MOST_EARLIER])
 
 
 async def estimate_part(request: Request) -> Response:
-    """Answers with the cost of earlier runs of a team, before anything is spent."""
+    """Returns the cost of earlier runs of a team, before anything is spent."""
     site = site_of(request)
     team = request.query_params.get("team") or site.access.settings.team
     samples = (await newest_samples(await site.access.store(), team))[-_SAMPLES:]
@@ -92,50 +92,51 @@ async def estimate_part(request: Request) -> Response:
 
 
 def estimate_words(team: str, samples: Sequence[RunSample]) -> str:
-    """Returns a sentence on what runs of a team took, from the least to the most of them."""
+    """Returns a sentence with the cheapest and most expensive runs of a team."""
     if not samples:
         return (
             f"No run of team {team} has ended yet: it may take what its budget and deadline allow. "
             "With the plan shown first, an estimate comes with it."
         )
     totals = [sample.total for sample in samples]
-    calls = _between([f"{took.calls:,.0f}" for took in sorted(totals, key=_calls)])
-    seconds = _between([duration(took.seconds) for took in sorted(totals, key=_seconds)])
+    calls = _range_words([f"{took.calls:,.0f}" for took in sorted(totals, key=_calls)])
+    seconds = _range_words([duration(took.seconds) for took in sorted(totals, key=_seconds)])
     priced = sorted(took.usd for took in totals if took.usd is not None)
-    cost = f", {_between([money(usd) for usd in priced])}" if priced else ", cost unknown"
+    cost = f", {_range_words([money(usd) for usd in priced])}" if priced else ", cost unknown"
     runs = "The last run" if len(samples) == 1 else f"The last {len(samples)} runs"
     return f"{runs} of team {team} took {calls} model calls{cost}, {seconds}."
 
 
-def _calls(took: Took) -> float:
+def _calls(took: CandidateUsage) -> float:
     return took.calls
 
 
-def _seconds(took: Took) -> float:
+def _seconds(took: CandidateUsage) -> float:
     return took.seconds
 
 
-def _between(ordered: Sequence[str]) -> str:
+def _range_words(ordered: Sequence[str]) -> str:
     return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
 
 
-async def ask(request: Request) -> Response:
-    """Starts a run as the form says, as the command `run` does; leads to its page."""
+async def start_from_form(request: Request) -> Response:
+    """Starts a run from the form, as the command `run` does, and leads to its page."""
     site = site_of(request)
     form = await site.form(request)
     place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="supervisor-page-"))
     try:
-        data = [*await _uploaded(form, place), *_named_folder(site, form), *_sample(site, form)]
+        uploads = await _write_uploads(form, place)
+        data = [*uploads, *_named_folder(site, form), *_sample_folder(site, form)]
         report = await run_goal(site.access, **_options(form, data), detach=True)
     finally:
         await form.close()
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
     started: Any = report.data
-    return site.sent_to(request, place_of(started["run_id"]))
+    return site.redirect_to(request, place_of(started["run_id"]))
 
 
 def _options(form: FormData, data: list[Path]) -> dict[str, Any]:
-    """Returns the options of `run` that a form makes, without those that are left empty."""
+    """Returns the options of `run` in a form, without empty ones."""
     if not text_of(form, "goal"):
         raise CommandFailed(BAD_INPUT, "write a question or a task first")
     usd = text_of(form, "budget_usd")
@@ -159,8 +160,11 @@ def _dollars(text: str) -> float:
         raise CommandFailed(BAD_INPUT, f"the budget '{text}' is no number of dollars") from None
 
 
-async def _uploaded(form: FormData, place: Path) -> list[Path]:
-    """Writes the uploads into a folder, and returns it if there are any. Raises CommandFailed."""
+async def _write_uploads(form: FormData, place: Path) -> list[Path]:
+    """Writes the uploads into a folder and returns it, if there are any.
+
+    Raises CommandFailed.
+    """
     given = [each for each in form.getlist("files") if isinstance(each, UploadFile)]
     files = [each for each in given if each.filename]
     check_sizes([(each.filename or "", each.size or 0) for each in files])
@@ -168,17 +172,17 @@ async def _uploaded(form: FormData, place: Path) -> list[Path]:
         target = place / safe_name(each.filename or "")
         if target.exists():
             raise CommandFailed(BAD_INPUT, f"two files have the name {target.name}")
-        await asyncio.to_thread(_copy, each, target)
+        await asyncio.to_thread(_copy_upload, each, target)
     return [place] if files else []
 
 
-def _copy(file: UploadFile, target: Path) -> None:
+def _copy_upload(file: UploadFile, target: Path) -> None:
     with target.open("xb") as out:
         shutil.copyfileobj(file.file, out)
 
 
 def check_sizes(files: Sequence[tuple[str, int]]) -> None:
-    """Raises CommandFailed for a file, or for all of them, that is larger than what is taken."""
+    """Raises CommandFailed if a file, or all of them together, are too large."""
     for name, size in files:
         if size > MOST_FILE_BYTES:
             most = MOST_FILE_BYTES >> 20
@@ -190,7 +194,10 @@ def check_sizes(files: Sequence[tuple[str, int]]) -> None:
 
 
 def safe_name(given: str) -> str:
-    """Returns the last part of a name as a browser sends it. Raises CommandFailed if it is none."""
+    """Returns the last part of a file name from a browser.
+
+    Raises CommandFailed if it is no valid name.
+    """
     name = PurePosixPath(given.replace("\\", "/")).name
     if not name or name.startswith((".", "~$")) or "\0" in name:
         raise CommandFailed(BAD_INPUT, f"'{given}' is no name of a file that is taken")
@@ -198,7 +205,7 @@ def safe_name(given: str) -> str:
 
 
 def folders_below(root: Path) -> list[str]:
-    """Returns the folders right below the root, and those in them, hidden ones left out."""
+    """Returns the folders in `root`, and those in them, without hidden ones."""
     found = []
     for folder in sorted([*root.glob("*/"), *root.glob("*/*/")]):
         name = folder.relative_to(root)
@@ -209,7 +216,10 @@ def folders_below(root: Path) -> list[str]:
 
 
 def folder_below(root: Path | None, given: str) -> Path:
-    """Returns a folder that the operator lets readers name. Raises CommandFailed for any other."""
+    """Returns a folder that the operator allows readers to name.
+
+    Raises CommandFailed for other folders.
+    """
     if root is None:
         helps = hint("ui", "--data-root", "FOLDER")
         why = f"no folder may be named here: {helps} allows those below one"
@@ -233,8 +243,8 @@ def _named_folder(site: PageSite, form: FormData) -> list[Path]:
     return [folder_below(site.root, given)] if given else []
 
 
-def _sample(site: PageSite, form: FormData) -> list[Path]:
-    """Returns the folder with which a team's example goals come, if the reader wants it."""
+def _sample_folder(site: PageSite, form: FormData) -> list[Path]:
+    """Returns the folder of a team's sample files, if the reader wants it."""
     name = text_of(form, "sample")
     if not name:
         return []

@@ -1,4 +1,4 @@
-"""The earlier runs that a run builds on, for a reader who goes back through them."""
+"""The earlier runs that a run builds on, with links to them."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from temporal_supervisor.supervision.contract.status import Status
 
 @dataclass(frozen=True)
 class Origin:
-    """An earlier run; without a goal if its request can't be read any more."""
+    """An earlier run; its goal is empty if its request can't be read any more."""
 
     run_id: str
     goal: str
@@ -29,7 +29,7 @@ class Origin:
 
 
 async def origins_of(client: Client, run_ids: Sequence[str]) -> list[Origin]:
-    """Returns the runs of these ids with their goals."""
+    """Returns the runs with these ids and their goals."""
     goals = await asyncio.gather(*(_goal_of(Run(client, run_id)) for run_id in run_ids))
     return [Origin(run_id, goal) for run_id, goal in zip(run_ids, goals, strict=True)]
 
@@ -41,7 +41,7 @@ async def _goal_of(run: Run) -> str:
 
 
 def lineage_text(site: PageSite, built: RunResult | Status, origins: Sequence[Origin]) -> str:
-    """Returns the part of a page that leads back; empty for a run that builds on none."""
+    """Returns the links to the earlier runs of a page; empty without any."""
     if not built.reuse_from:
         return ""
     taken = [report for report in built.subtasks if report.reused]

@@ -1,4 +1,4 @@
-"""The application: which path is answered by what, and errors as sentences."""
+"""The application: the routes of all pages, and errors as sentences."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,10 +21,10 @@ from temporal_supervisor.console.base.command import (
     CommandFailed,
     explain,
 )
-from temporal_supervisor.console.page.ask_form import ask, ask_page, estimate_part
-from temporal_supervisor.console.page.page_guard import LOGIN, PLACES, Door, PageGuard, same
+from temporal_supervisor.console.page.ask_form import ask_page, estimate_part, start_from_form
+from temporal_supervisor.console.page.page_guard import LOGIN, PLACES, Door, PageGuard, is_same_text
 from temporal_supervisor.console.page.page_site import FOLDER, PageSite, site_of, text_of
-from temporal_supervisor.console.page.run_actions import act, decided
+from temporal_supervisor.console.page.run_actions import act, decide_shown
 from temporal_supervisor.console.page.run_view import (
     events_part,
     items_part,
@@ -37,7 +37,7 @@ from temporal_supervisor.console.page.run_view import (
 from temporal_supervisor.console.page.run_watch import Watches
 from temporal_supervisor.console.page.runs_view import inbox_part, runs_page
 from temporal_supervisor.console.report import report_page
-from temporal_supervisor.console.run.standstill import silence
+from temporal_supervisor.console.run.standstill import explain_silence
 from temporal_supervisor.messages import NoAnswer, NoRun, UpdateRefused
 from temporal_supervisor.runtime.connection import ConnectionFailed
 from temporal_supervisor.supervision.base.errors import SupervisionError
@@ -57,7 +57,7 @@ _STATUS = {BAD_INPUT: 400, UNREACHABLE: 503}
 
 
 def page_app(access: Access, door: Door, root: Path | None = None) -> PageGuard:
-    """Returns the application with all pages, behind the door."""
+    """Returns the application with all pages, protected by the door."""
     site = PageSite(access, door, root)
     watches = Watches(site)
 
@@ -71,7 +71,7 @@ def page_app(access: Access, door: Door, root: Path | None = None) -> PageGuard:
         Route("/", runs_page),
         Route("/inbox", inbox_part),
         Route("/ask", ask_page, methods=["GET"]),
-        Route("/ask", ask, methods=["POST"]),
+        Route("/ask", start_from_form, methods=["POST"]),
         Route("/ask/estimate", estimate_part),
         Route(LOGIN, _login_page, methods=["GET"]),
         Route(LOGIN, _login, methods=["POST"]),
@@ -82,7 +82,7 @@ def page_app(access: Access, door: Door, root: Path | None = None) -> PageGuard:
         Route(f"{run}/subtask", subtask_page),
         Route(f"{run}/report.html", report_file),
         Route(f"{run}/table/{{number:int}}.csv", table_file),
-        Route(f"{run}/decide", decided, methods=["POST"]),
+        Route(f"{run}/decide", decide_shown, methods=["POST"]),
         Route(f"{run}/do/{{action}}", act, methods=["POST"]),
         Route(run, run_page),
     ]
@@ -108,10 +108,10 @@ async def _login_page(request: Request) -> Response:
 
 
 async def _login(request: Request) -> Response:
-    """Lets a browser in whose reader knows the token."""
+    """Admits a browser whose reader knows the token."""
     site = site_of(request)
     form = await site.form(request)
-    if not site.door.token or not same(text_of(form, "token"), site.door.token):
+    if not site.door.token or not is_same_text(text_of(form, "token"), site.door.token):
         to = text_of(form, "to")
         return site.html("login.html.j2", 403, title="Token", wrong=True, to=to)
     response = RedirectResponse(_place_after_login(form), 303)
@@ -120,22 +120,22 @@ async def _login(request: Request) -> Response:
 
 
 def _place_after_login(form: FormData) -> str:
-    """Returns the page of ours that the reader wanted; the first one for anything else."""
+    """Returns the page that the reader wanted, if it is ours; else the first page."""
     wanted = text_of(form, "to")
     return quote(wanted) if wanted.startswith(PLACES) else "/"
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return site_of(request).said(request, error.detail, "/", error.status_code)
+    return site_of(request).message_response(request, error.detail, "/", error.status_code)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """Returns the sentence that a command would print."""
+    """Returns the sentence that a command would print for an error."""
     site = site_of(request)
     if isinstance(error, NoAnswer):
-        error = await silence(await site.access.client(), error)
+        error = await explain_silence(await site.access.client(), error)
     failure = explain(error)
     message = failure.message.replace("`", "")
     status = 404 if isinstance(error, NoRun) else _STATUS.get(failure.code, 409)
-    return site.said(request, message, "/", status)
+    return site.message_response(request, message, "/", status)

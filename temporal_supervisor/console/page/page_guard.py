@@ -1,8 +1,8 @@
-"""The rules of who comes in: the host asked for, the page that asks, the token, the mark of forms.
+"""The rules of access: the host asked for, the asking page, the token, the mark of forms.
 
-A page elsewhere can send requests to this machine by the reader's browser. Its name may resolve to
-this machine: then the host is wrong. Otherwise its requests carry its own origin, and it can't read
-the mark that every form of ours has.
+A page elsewhere can send requests to this machine through the reader's browser. If its own name
+resolves to this machine, the host is wrong. Otherwise its requests have its own origin, and it
+can't read the mark in each of our forms.
 """
 
 import hmac
@@ -49,7 +49,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Door:
-    """The rules of one server: names by which it may be called, and the token, if there is one."""
+    """The rules of one server: its allowed host names, and the token, if there is one."""
 
     hosts: frozenset[str]
     token: str = ""
@@ -57,16 +57,16 @@ class Door:
 
     @classmethod
     def of(cls, hosts: Iterable[str], token: str = "") -> "Door":
-        """Returns the door of a server with these names beside those of loopback."""
+        """Returns the door of a server with these host names and those of loopback."""
         return cls(frozenset(name.lower() for name in (*LOOPBACK, *hosts)), token)
 
     @property
     def cookie(self) -> str:
-        """The cookie of a browser whose reader knows the token: it can't be made without that."""
+        """The cookie of a browser with access, which can't be made without the token."""
         return hmac.new(self.token.encode(), b"page", sha256).hexdigest()
 
     def refusal(self, method: str, headers: Headers) -> Response | None:
-        """Returns the answer to a request that may not come in; None if it may."""
+        """Returns the response to a forbidden request; None if it is allowed."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or host_name(hosts[0]) not in self.hosts:
             named = "name further ones with --allow-host"
@@ -77,21 +77,21 @@ class Door:
             return PlainTextResponse("This request comes from another page", 403)
         return None
 
-    def knows(self, headers: Headers, cookies: Mapping[str, str]) -> bool:
-        """True if there is no token, or the request brings it: as a bearer's, or by our cookie."""
+    def has_token(self, headers: Headers, cookies: Mapping[str, str]) -> bool:
+        """True if no token is needed, or the request has it: as bearer token or in our cookie."""
         if not self.token:
             return True
         kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and same(given, self.token):
+        if kind.lower() == "bearer" and is_same_text(given, self.token):
             return True
-        return same(cookies.get(_COOKIE, ""), self.cookie)
+        return is_same_text(cookies.get(_COOKIE, ""), self.cookie)
 
     def is_ours(self, mark: object) -> bool:
         """True if a form has the mark of this server."""
-        return isinstance(mark, str) and same(mark, self.mark)
+        return isinstance(mark, str) and is_same_text(mark, self.mark)
 
     def let_in(self, response: Response, *, encrypted: bool) -> None:
-        """Gives the cookie to a browser whose reader has sent the token."""
+        """Sets the cookie of a browser whose reader has sent the token."""
         response.set_cookie(
             _COOKIE,
             self.cookie,
@@ -102,14 +102,14 @@ class Door:
         )
 
 
-def same(given: str, wanted: str) -> bool:
-    """True if two texts are the same, compared in constant time."""
+def is_same_text(given: str, wanted: str) -> bool:
+    """True if two texts are equal, compared in constant time."""
     encoded = given.encode("utf-8", "surrogateescape")
     return hmac.compare_digest(encoded, wanted.encode("utf-8", "surrogateescape"))
 
 
 def host_name(host: str) -> str:
-    """Returns the name in a Host header, without the port; empty if it is none."""
+    """Returns the name in a Host header, without the port; empty if it is malformed."""
     try:
         parts = urlsplit(f"//{host}")
         port_is_one = parts.port is None or parts.port > 0
@@ -120,7 +120,10 @@ def host_name(host: str) -> str:
 
 
 def _is_same_page(method: str, host: str, headers: Headers) -> bool:
-    """True if a page of this server asks, or nobody's: a bookmark, a link, a program."""
+    """True if a request comes from a page of this server, or from no page.
+
+    Bookmarks, links and programs send no origin.
+    """
     origin = headers.get("origin")
     if origin is not None:
         return urlsplit(origin).netloc.lower() == host.lower()
@@ -132,14 +135,14 @@ def _is_same_page(method: str, host: str, headers: Headers) -> bool:
 
 
 class PageGuard:
-    """The middleware that keeps to a door's rules, and bounds what a request may bring."""
+    """The middleware that applies a door's rules and limits the size of requests."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
         self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, or lets it in."""
+        """Rejects a request, or passes it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -158,9 +161,9 @@ class PageGuard:
         await self._app(scope, _bounded(receive), _with_headers(send, policy))
 
     def _unknown(self, path: str, headers: Headers) -> Response | None:
-        """Returns the refusal of a request without the token; None if it needs none, or has it."""
+        """Returns the response to a request without the token; None if it may pass."""
         is_open = path == LOGIN or path.startswith("/static/")
-        if is_open or self._door.knows(headers, _cookies(headers)):
+        if is_open or self._door.has_token(headers, _cookies(headers)):
             return None
         if "text/html" in headers.get("accept", ""):
             asked = f"?to={quote(path, safe='')}" if path.startswith(PLACES) else ""
@@ -179,7 +182,7 @@ def _length(headers: Headers) -> int:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """Returns a `receive` that raises HTTPException for a body of more than MAX_BODY_BYTES."""
+    """Returns a `receive` that raises HTTPException for a body above MAX_BODY_BYTES."""
     got = 0
 
     async def bounded() -> Message:
@@ -194,7 +197,7 @@ def _bounded(receive: Receive) -> Receive:
 
 
 def _with_headers(send: Send, policy: str) -> Send:
-    """Returns a `send` that adds the headers which keep a page's content in it."""
+    """Returns a `send` that adds headers which restrict a page's content."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

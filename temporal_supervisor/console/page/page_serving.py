@@ -1,4 +1,4 @@
-"""The command `ui`: the page in a browser, on this machine, or with a token for others."""
+"""The command `ui`: serves the page on this machine or, with a token, to others."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ _ENDS_AFTER = 1  # seconds: open streams are dropped then
 
 
 def page_door(access: Access, host: str, hosts: Iterable[str]) -> Door:
-    """Returns the door of a server at that address. Raises CommandFailed if a token is needed."""
+    """Returns the door of a server at an address. Raises CommandFailed if it needs a token."""
     names = list(hosts)
     token = access.settings.secret("ui_token") or ""
     if is_loopback(host) and not names and not token:
@@ -56,7 +56,7 @@ async def serve_page(
 
 
 def page_server(access: Access, door: Door, root: Path | None = None) -> uvicorn.Server:
-    """Returns the server of the page, which is to be given a listening socket."""
+    """Returns the server of the page, which needs a listening socket."""
     config = uvicorn.Config(
         page_app(access, door, root),
         log_level="warning",
@@ -68,7 +68,7 @@ def page_server(access: Access, door: Door, root: Path | None = None) -> uvicorn
 
 
 class _PartServer(uvicorn.Server):
-    """A server that is a part of another program, which takes the signals itself."""
+    """A server within another program, which handles the signals itself."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -88,7 +88,7 @@ async def page_beside(access: Access, listener: socket.socket) -> AsyncIterator[
 
 
 def listening(host: str, port: int | None) -> socket.socket:
-    """Returns a socket that listens; with no port named, on another one if the usual is taken."""
+    """Returns a listening socket; without a port the usual one, or another if it is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, PORT if port is None else port), family=family)
@@ -100,6 +100,6 @@ def listening(host: str, port: int | None) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Returns the address that a reader opens."""
+    """Returns the URL that a reader opens."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"

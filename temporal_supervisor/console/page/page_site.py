@@ -29,7 +29,7 @@ _FIELD_BYTES = 1024 * 1024
 
 @dataclass
 class PageSite:
-    """One server of the page; `root` is the folder below which readers may name folders."""
+    """One server of the page; readers may name folders below `root`."""
 
     access: Access
     door: Door
@@ -43,16 +43,16 @@ class PageSite:
         self.templates.globals["run_place"] = place_of
 
     def html(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """Returns a page."""
+        """Renders a template as a page."""
         return HTMLResponse(self.text(template, **values), status)
 
     def text(self, template: str, **values: Any) -> str:
-        """Returns the text of a page, or of a part of one."""
+        """Renders a template as text, for a page or a part of one."""
         shared = {"mark": self.door.mark, "mark_name": MARK, "has_token": bool(self.door.token)}
         return self.templates.get_template(template).render(**shared, **values)
 
     async def form(self, request: Request) -> FormData:
-        """Returns the fields of a form of ours. Raises HTTPException for one that is not."""
+        """Returns the fields of one of our forms. Raises HTTPException for other forms."""
         bounds = {"max_files": MOST_FILES, "max_fields": MOST_FIELDS}
         given = await request.form(**bounds, max_part_size=_FIELD_BYTES)
         if not self.door.is_ours(given.get(MARK)):
@@ -61,26 +61,35 @@ class PageSite:
         return given
 
     async def run(self, request: Request) -> Run:
-        """Returns the run that a path names. Raises CommandFailed if there is none."""
+        """Returns the run in the request's path. Raises CommandFailed if there is none."""
         client = await self.access.client()
         return Run(client, await find_run(client, request.path_params["run_id"]))
 
-    def said(self, request: Request, message: str, back: str, status: int = 200) -> Response:
-        """Returns the answer to a form: its words for our script, else a page with the way back."""
+    def message_response(
+        self,
+        request: Request,
+        message: str,
+        back: str,
+        status: int = 200,
+    ) -> Response:
+        """Returns the response to a form: a message for our script, else a page.
+
+        The page has a link to `back`.
+        """
         if is_fragment(request):
             return PlainTextResponse(revealed(message), status)
         shown = {"is_refused": status >= 400, "message": message, "back": back}
         return self.html("message.html.j2", status, title="", **shown)
 
-    def sent_to(self, request: Request, place: str) -> Response:
-        """Returns the answer that leads to another page; our script follows it by itself."""
+    def redirect_to(self, request: Request, place: str) -> Response:
+        """Returns a redirect to another page, which our script follows by itself."""
         if is_fragment(request):
             return Response(json.dumps({"place": place}), 200, media_type="application/json")
         return RedirectResponse(place, 303)
 
 
 def is_fragment(request: Request) -> bool:
-    """True if our script asks, which shows the answer in place."""
+    """True for a request by our script, which shows the response in place."""
     return _FRAGMENT in request.headers
 
 
@@ -100,12 +109,12 @@ def shown_command(*words: str) -> str:
     return hint(*words).strip("`")
 
 
-def named(run_id: str) -> str:
+def short_id_of(run_id: str) -> str:
     """Returns the part of a run's id that a command needs."""
     return short_id(run_id)
 
 
 def text_of(form: FormData, name: str) -> str:
-    """Returns the text of a field, without blanks around it; empty without one."""
+    """Returns the stripped text of a field; empty without one."""
     given = form.get(name)
     return given.strip() if isinstance(given, str) else ""

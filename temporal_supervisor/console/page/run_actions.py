@@ -1,4 +1,4 @@
-"""The actions of a reader in a run: decisions and changes, as the commands do them."""
+"""The actions of a reader on a run: decisions and changes, as the commands make them."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -9,13 +9,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed, user
+from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, CommandFailed, user_name
 from temporal_supervisor.console.base.terminal import Report
 from temporal_supervisor.console.commands import people_commands as people
 from temporal_supervisor.console.page.page_site import (
     PageSite,
-    named,
     place_of,
+    short_id_of,
     shown_command,
     site_of,
     text_of,
@@ -29,7 +29,7 @@ Work = Callable[[Run, FormData], Awaitable[Report]]
 
 @dataclass(frozen=True)
 class Field:
-    """A field of an action's form: its name, and what a person reads beside it."""
+    """A field of an action's form: its name and its label."""
 
     name: str
     words: str
@@ -39,7 +39,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Action:
-    """Something that a button does, with the words of its command."""
+    """The action of a button, with the words of its command."""
 
     name: str
     words: str
@@ -49,31 +49,33 @@ class Action:
     of_subtask: bool = False
 
     def command(self, run_id: str, path: str = "") -> str:
-        """Returns the command that does the same, with a word in capitals for what is filled in."""
+        """Returns the equivalent command, with fields to fill in as words in capitals."""
         given = [path] if path and self.name != "steer" else []
         options = [*self.options, *(["--to", path] if path and self.name == "steer" else [])]
-        return shown_command(self.name, named(run_id), *given, *options)
+        return shown_command(self.name, short_id_of(run_id), *given, *options)
 
 
 async def _pause(run: Run, form: FormData) -> Report:
-    return await people.pause(run, user(), now=bool(text_of(form, "now")))
+    return await people.pause(run, user_name(), now=bool(text_of(form, "now")))
 
 
 async def _resume(run: Run, _: FormData) -> Report:
-    return await people.resume(run, user())
+    return await people.resume(run, user_name())
 
 
 async def _steer(run: Run, form: FormData) -> Report:
-    return await people.steer(run, _needed(form, "text"), user(), text_of(form, "subtask") or "*")
+    to = text_of(form, "subtask") or "*"
+    return await people.steer(run, _required_text(form, "text"), user_name(), to)
 
 
 async def _retry(run: Run, form: FormData) -> Report:
     instruction = text_of(form, "instruction") or None
-    return await people.retry(run, _needed(form, "subtask"), user(), instruction)
+    return await people.retry(run, _required_text(form, "subtask"), user_name(), instruction)
 
 
 async def _skip(run: Run, form: FormData) -> Report:
-    return await people.skip(run, _needed(form, "subtask"), user(), text_of(form, "why") or None)
+    why = text_of(form, "why") or None
+    return await people.skip(run, _required_text(form, "subtask"), user_name(), why)
 
 
 async def _extend(run: Run, form: FormData) -> Report:
@@ -81,23 +83,23 @@ async def _extend(run: Run, form: FormData) -> Report:
     return await people.extend(
         run,
         text_of(form, "deadline") or None,
-        int(_number(tokens)) if tokens else None,
-        _number(usd) if usd else None,
+        int(_positive_number(tokens)) if tokens else None,
+        _positive_number(usd) if usd else None,
     )
 
 
 async def _cancel(run: Run, _: FormData) -> Report:
-    said, _code = await people.cancelled(run)
+    said, _code = await people.cancel_run(run)
     return Report({"run_id": run.id, "message": said}, [said])
 
 
-def _needed(form: FormData, name: str) -> str:
+def _required_text(form: FormData, name: str) -> str:
     if not (given := text_of(form, name)):
         raise CommandFailed(BAD_INPUT, f"fill in '{name}'")
     return given
 
 
-def _number(text: str) -> float:
+def _positive_number(text: str) -> float:
     try:
         return float(text.replace(",", "").replace("_", ""))
     except ValueError:
@@ -134,7 +136,7 @@ def of_run(*, paused: bool) -> list[Action]:
 
 
 async def act(request: Request) -> Response:
-    """Does the action of a button, and answers with the command's words."""
+    """Performs the action of a button, and returns the command's message."""
     site = site_of(request)
     action = ACTIONS.get(request.path_params["action"])
     if action is None:
@@ -142,34 +144,38 @@ async def act(request: Request) -> Response:
     form = await site.form(request)
     run = await site.run(request)
     report = await action.work(run, form)
-    return site.said(request, report.text().strip(), place_of(run.id))
+    return site.message_response(request, report.text().strip(), place_of(run.id))
 
 
-async def decided(request: Request) -> Response:
-    """Decides about what was shown, and about nothing else."""
+async def decide_shown(request: Request) -> Response:
+    """Decides about the shown content only, and returns the run's reply."""
     site = site_of(request)
     form = await site.form(request)
     run = await site.run(request)
-    message = await _decision(site, run, form)
+    message = await _decide_item(site, run, form)
     back = "/" if text_of(form, "back") == "/" else place_of(run.id)
-    return site.said(request, message, back)
+    return site.message_response(request, message, back)
 
 
-async def _decision(site: PageSite, run: Run, form: FormData) -> str:
-    """Returns the run's answer to a decision. Raises CommandFailed if something else waits now."""
-    wait_id, seen = _needed(form, "id"), _needed(form, "sha256")
-    word, text = _needed(form, "word"), text_of(form, "text") or None
+async def _decide_item(site: PageSite, run: Run, form: FormData) -> str:
+    """Returns the run's reply to a decision.
+
+    Raises CommandFailed if other content waits now.
+    """
+    wait_id, seen = _required_text(form, "id"), _required_text(form, "sha256")
+    word, text = _required_text(form, "word"), text_of(form, "text") or None
     if word == "reply" and text is None:
         raise CommandFailed(BAD_INPUT, "write a reply first")
     plan = text_of(form, "plan") if word == "edit" else ""
     if not plan:
         words = [run.id, wait_id]
-        report = await people.decision_report(site.access, words, word, text, user(), seen=seen)
+        by = user_name()
+        report = await people.decision_report(site.access, words, word, text, by, seen=seen)
         return report.text().strip()
 
     item = await _item(run, wait_id, seen)
     edited = parsed_plan(plan.encode(), "the plan")
-    answer = await run.decide(item.wait, "approve", text, plan=edited, by=user())
+    answer = await run.decide(item.wait, "approve", text, plan=edited, by=user_name())
     return f"run '{run.id}': {answer.message}"
 
 

@@ -1,7 +1,7 @@
-"""The parts of a run's live page, each with the number of its last change: only news are sent.
+"""The parts of a run's live page, each with the version of its last change.
 
-A part is rendered once, for all watchers, when it is first sent and what it shows has changed: of
-1,000 folded rows, and as many events, nobody may ever ask.
+Only news are sent. A part is rendered once for all watchers, when it is first sent and its content
+has changed: of 1,000 folded rows, and as many events, most may never be needed.
 """
 
 import json
@@ -31,28 +31,28 @@ Render = Callable[..., str]
 
 @dataclass
 class _Part:
-    """A part of the page since a version; it is rendered when somebody asks for it."""
+    """A part of the page since a version, which is rendered on demand."""
 
     version: int
     key: object
     made: Callable[[], str]
 
     @cached_property
-    def shown(self) -> str:
-        """The text of the part."""
+    def text(self) -> str:
+        """The rendered part."""
         return self.made()
 
 
 @dataclass
 class _LinePart(_Part):
-    """An event of the page: with its time it has its place among those that came before."""
+    """An event of the page; its time determines its place among the others."""
 
     at: datetime
 
 
 @dataclass(frozen=True)
 class RowView:
-    """A subtask as the page shows it: what it does now, and how deep it stands."""
+    """A subtask on the page, with its present activity and its depth."""
 
     place: str
     row: TreeRow
@@ -61,7 +61,7 @@ class RowView:
 
     @property
     def key(self) -> object:
-        """The facts that the row shows: it is rendered again when they have changed."""
+        """The facts in the row: if they change, the row is rendered again."""
         report = self.row.report
         finding = report.finding
         return (
@@ -73,7 +73,7 @@ class RowView:
 
 
 class Fold(NamedTuple):
-    """Rows that are folded away under a name: the items of a template, or some of many subtasks."""
+    """Rows that are folded under a name: items of a template, or some of many subtasks."""
 
     name: str
     words: str
@@ -81,14 +81,14 @@ class Fold(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Rows one below the other, and below them others that are folded."""
+    """Rows in order, followed by others that are folded."""
 
     paths: list[str]
     fold: Fold | None = None
 
 
 class FoldedRows(NamedTuple):
-    """Some rows of a fold, from a place on, and the count of all that were asked for."""
+    """Some rows of a fold, from a position on, and the number of all matching rows."""
 
     name: str
     state: str
@@ -98,14 +98,14 @@ class FoldedRows(NamedTuple):
 
     @property
     def following(self) -> int:
-        """The place of the next rows; 0 if there are none."""
+        """The position of the next rows; 0 if there are none."""
         end = self.start + len(self.rows)
         return end if end < self.total else 0
 
 
 @dataclass
 class RunBoard:
-    """The page of a run at a time; `epoch` tells it from one of an earlier process."""
+    """The page of a run at a time; `epoch` identifies the process that built it."""
 
     render: Render
     place: str
@@ -121,31 +121,31 @@ class RunBoard:
     _tree_version: int = 0
     _sent: tuple[int, int, bool, str] = (-1, -1, False, "")
 
-    def put(self, name: str, key: object, template: str, **values: object) -> None:
-        """Takes a part if what it shows, its `key`, is new."""
-        if not self.has(name, key):
-            self._put(name, key, partial(self.render, template, **values))
+    def update_part(self, name: str, key: object, template: str, **values: object) -> None:
+        """Replaces a part, rendered from a template, if its `key` has changed."""
+        if not self.has_part(name, key):
+            self._set_part(name, key, partial(self.render, template, **values))
 
-    def put_text(self, name: str, key: object, shown: str) -> None:
-        """Takes a part that has been rendered."""
-        self._put(name, key, lambda: shown)
+    def update_text(self, name: str, key: object, shown: str) -> None:
+        """Replaces a part that is rendered already, if its `key` has changed."""
+        self._set_part(name, key, lambda: shown)
 
-    def _put(self, name: str, key: object, made: Callable[[], str]) -> None:
+    def _set_part(self, name: str, key: object, made: Callable[[], str]) -> None:
         self.version += 1
         self._parts[name] = _Part(self.version, key, made)
 
-    def has(self, name: str, key: object) -> bool:
-        """True if a part shows just that."""
+    def has_part(self, name: str, key: object) -> bool:
+        """True if a part has exactly this key."""
         known = self._parts.get(name)
         return known is not None and known.key == key
 
     def part(self, name: str) -> str:
-        """Returns a part as it is now; empty if there is none."""
+        """Returns a rendered part; empty if there is none."""
         known = self._parts.get(name)
-        return known.shown if known else ""
+        return known.text if known else ""
 
-    def take_lines(self, lines: Iterable[Line]) -> None:
-        """Adds events, each by its time: one of a worker agent may be read late."""
+    def add_lines(self, lines: Iterable[Line]) -> None:
+        """Adds events in the order of time; a worker agent's may be read late."""
         for line in lines:
             self.version += 1
             made = partial(self.render, "event.html.j2", item=line)
@@ -153,35 +153,35 @@ class RunBoard:
             insort(self._lines, part, key=lambda known: known.at)
         del self._lines[:-LINES]
 
-    def take_tree(self, picture: Picture, doing: dict[str, str]) -> None:
-        """Takes the subtasks; `doing` says of each what its worker agent did last."""
+    def update_tree(self, picture: Picture, doing: dict[str, str]) -> None:
+        """Updates the subtasks; `doing` has the last action of each worker agent."""
         tree = picture.tree()
         order = [(row.path, row.depth) for row in tree]
         for row in tree:
-            self._take_row(picture, row, doing)
+            self._update_row(picture, row, doing)
         if order != self._order:
             self._order = order
             self._groups = _groups([self._rows[path] for path, _ in order])
             self.version += 1
             self._tree_version = self.version
         for fold in self._folds.values():
-            self._take_fold(fold)
+            self._update_fold(fold)
 
-    def _take_fold(self, fold: Fold) -> None:
-        """Puts the counts of a fold, by state, beside its head."""
+    def _update_fold(self, fold: Fold) -> None:
+        """Updates the counts of a fold, by state, next to its head."""
         states = Counter(self._rows[path].row.report.state for path in fold.paths)
         shown = [(state, states[state]) for state in _STATES if states[state]]
-        self.put(self._place_of(fold), shown, "counts.html.j2", counts=shown)
+        self.update_part(self._place_of(fold), shown, "counts.html.j2", counts=shown)
 
     @property
     def _folds(self) -> dict[str, Fold]:
         return {group.fold.name: group.fold for group in self._groups if group.fold}
 
     def _place_of(self, fold: Fold) -> str:
-        """Returns the id of a fold on the page, which is its first row's: that row stays."""
+        """Returns the id of a fold on the page: its first row's, which never changes."""
         return f"g-{self._places[fold.paths[0]]}"
 
-    def _take_row(self, picture: Picture, row: TreeRow, doing: dict[str, str]) -> None:
+    def _update_row(self, picture: Picture, row: TreeRow, doing: dict[str, str]) -> None:
         agent = picture.agents.get(row.report.workflow_id or "")
         place = self._places.setdefault(row.path, f"r{len(self._places) + 1}")
         is_running = row.report.state == "running"
@@ -189,11 +189,11 @@ class RunBoard:
         turn = max(row.report.turns, agent.turn if agent else 0)
         view = RowView(place, row, turn, now if is_running else "")
         self._rows[row.path] = view
-        self.put(place, view.key, "row.html.j2", view=view, place=self.place)
+        self.update_part(place, view.key, "row.html.j2", view=view, place=self.place)
 
     @property
     def paths(self) -> list[str]:
-        """The subtasks, in the order of the tree."""
+        """The subtasks in the order of the tree."""
         return [path for path, _ in self._order]
 
     def _parts_of(self, group: Group) -> list[str]:
@@ -201,7 +201,7 @@ class RunBoard:
         return [self.part(self._places[path]) for path in group.paths]
 
     def tree(self) -> str:
-        """Returns the whole tree, without the rows that are folded."""
+        """Returns the whole tree, without folded rows."""
         shown = [(self._shown_rows(group), group.fold) for group in self._groups]
         return self.render(
             "tree.html.j2",
@@ -216,7 +216,7 @@ class RunBoard:
         return [self.part(self._places[path]) for path in group.paths]
 
     def folded(self, name: str, state: str = "", start: int = 0) -> FoldedRows:
-        """Returns the rows of a fold from a place on, of those in a state if one is named."""
+        """Returns the rows of a fold from a position on; with a `state` only those in it."""
         fold = self._folds.get(name)
         views = [self._rows[path] for path in fold.paths] if fold else []
         found = [view for view in views if state in ("", view.row.report.state)]
@@ -224,23 +224,23 @@ class RunBoard:
         return FoldedRows(name, state, start, rows, len(found))
 
     def newest_lines(self) -> list[str]:
-        """Returns the events that a page comes with, the newest first."""
-        return [line.shown for line in reversed(self._lines[-LINES_AT_ONCE:])]
+        """Returns the events of a new page, the newest first."""
+        return [line.text for line in reversed(self._lines[-LINES_AT_ONCE:])]
 
     @property
     def older_than(self) -> int:
-        """The version of the first of these; 0 if there are none before it."""
+        """The version of the oldest of these events; 0 if there are no older ones."""
         has_older = len(self._lines) > LINES_AT_ONCE
         return self._lines[-LINES_AT_ONCE].version if has_older else 0
 
     def older_lines(self, version: int) -> list[str]:
-        """Returns the events before that of a version, the newest first."""
+        """Returns the events before a version, the newest first."""
         versions = [line.version for line in self._lines]
         end = versions.index(version) if version in versions else 0
-        return [line.shown for line in reversed(self._lines[:end])]
+        return [line.text for line in reversed(self._lines[:end])]
 
     def news(self, since: int) -> str:
-        """Returns the news since a version, as JSON; most watchers ask for the same."""
+        """Returns the news since a version as JSON; most watchers share a version."""
         asked = (since, self.version, self.ended)
         if self._sent[:3] != asked:
             self._sent = (*asked, self._news(since))
@@ -251,14 +251,14 @@ class RunBoard:
         has_tree = self._tree_version > since  # it holds all rows
         if has_tree:
             new = {name: part for name, part in new.items() if not _is_in_tree(name)}
-        parts = {name: part.shown for name, part in new.items()}
+        parts = {name: part.text for name, part in new.items()}
         if has_tree:
             parts["tree"] = self.tree()
         news = {"version": self.version, "parts": parts, "ended": self.ended}
         if not since:  # of a page that has nothing yet
             lines = self.newest_lines()[::-1]
             return json.dumps({**news, "lines": lines, "older_than": self.older_than})
-        lines = [line.shown for line in self._lines if line.version > since]
+        lines = [line.text for line in self._lines if line.version > since]
         return json.dumps({**news, "lines": lines})
 
 
@@ -268,13 +268,13 @@ def _is_in_tree(name: str) -> bool:
 
 
 def template_path(row: TreeRow) -> str:
-    """Returns the path of the template that an item is of; empty for any other subtask."""
+    """Returns the path of an item's template; empty for other subtasks."""
     template = row.report.template
     return row.path.removesuffix(row.report.id) + template if template else ""
 
 
 def _groups(rows: Sequence[RowView]) -> list[Group]:
-    """Returns the rows, those apart that are folded: many items, most of very many subtasks."""
+    """Returns the rows in groups, with many items or very many subtasks folded."""
     found: list[Group] = []
     for template, views in groupby(rows, lambda view: template_path(view.row)):
         paths = [view.row.path for view in views]
@@ -289,7 +289,7 @@ def _groups(rows: Sequence[RowView]) -> list[Group]:
 
 
 def _joined(groups: Iterable[Group]) -> list[Group]:
-    """Returns groups with the rows of each up to the next fold."""
+    """Returns groups joined so that each ends with a fold."""
     joined = [Group([])]
     for group in groups:
         if joined[-1].fold:
@@ -299,7 +299,7 @@ def _joined(groups: Iterable[Group]) -> list[Group]:
 
 
 def _in_blocks(groups: Iterable[Group]) -> Iterator[Group]:
-    """Yields the groups with the first rows as they are, and the others folded, some at a time."""
+    """Yields the groups with the first rows unfolded, and the others folded in blocks."""
     unfolded = ROWS_FOLDED
     for group in groups:
         yield Group(group.paths[:unfolded])
@@ -311,7 +311,7 @@ def _in_blocks(groups: Iterable[Group]) -> Iterator[Group]:
 
 
 def _block(paths: list[str]) -> Group:
-    """Returns rows that are folded, with the first and the last in their head; a few are not."""
+    """Returns folded rows, named by the first and the last; a few rows stay unfolded."""
     if len(paths) < _FOLDED_FROM:
         return Group(paths)
     name = f"{paths[0]} to {paths[-1]}"

@@ -1,4 +1,4 @@
-"""A run: live while it works, then its answer with all that it rests on; one subtask; its files."""
+"""A run: live while it works, then its answer and evidence; one subtask; its files."""
 
 import asyncio
 import contextlib
@@ -14,8 +14,8 @@ from temporal_supervisor.console.page.lineage import lineage_text, origins_of
 from temporal_supervisor.console.page.page_site import (
     PageSite,
     is_fragment,
-    named,
     place_of,
+    short_id_of,
     shown_command,
     site_of,
 )
@@ -40,16 +40,16 @@ def _watches(request: Request) -> Watches:
 
 
 async def run_page(request: Request) -> Response:
-    """Shows a run as it stands, or its end."""
+    """Shows an open run live, or the end of a run."""
     site, run = site_of(request), await site_of(request).run(request)
     described = None
     # The store may still have a run that the server has forgotten.
     with contextlib.suppress(NoRun):
         described = await run.require()
     if described is None or not is_open(described):
-        return await _ended(site, run, is_known=described is not None)
+        return await _ended_page(site, run, is_known=described is not None)
 
-    watch, goal = await asyncio.gather(_watches(request).of(run), recorded_goal(run))
+    watch, goal = await asyncio.gather(_watches(request).watch_of(run), recorded_goal(run))
     return site.html(
         "run.html.j2",
         title=goal or run.id,
@@ -60,15 +60,15 @@ async def run_page(request: Request) -> Response:
         is_ready=watch.ready.is_set(),
         state=state_word(described),
         web=web_address(run.client, run.id),
-        follow=shown_command("follow", named(run.id)),
-        status_command=shown_command("status", named(run.id)),
+        follow=shown_command("follow", short_id_of(run.id)),
+        status_command=shown_command("status", short_id_of(run.id)),
     )
 
 
-async def _ended(site: PageSite, run: Run, *, is_known: bool) -> Response:
-    """Returns the page of a run that has ended: its report, and what else can be done.
+async def _ended_page(site: PageSite, run: Run, *, is_known: bool) -> Response:
+    """Returns the page of an ended run: its report, and possible actions.
 
-    A further question builds on a run that the server knows: its request is read again.
+    A further question needs a run that the server knows, because its request is read again.
     """
     data = await report_data(site.access, run.id)
     place = place_of(run.id)
@@ -77,11 +77,11 @@ async def _ended(site: PageSite, run: Run, *, is_known: bool) -> Response:
     body = await asyncio.to_thread(report_body, data, place, Markup(box))
     origins = await origins_of(run.client, data.result.reuse_from)
     commands = [
-        ("the answer again", shown_command("result", named(run.id))),
-        ("the evidence of each claim", shown_command("verify", named(run.id))),
-        ("this report as a file", shown_command("report", named(run.id))),
-        ("all that happened", shown_command("trace", named(run.id))),
-        ("the same plan once more", shown_command("rerun", named(run.id))),
+        ("the answer again", shown_command("result", short_id_of(run.id))),
+        ("the evidence of each claim", shown_command("verify", short_id_of(run.id))),
+        ("this report as a file", shown_command("report", short_id_of(run.id))),
+        ("all that happened", shown_command("trace", short_id_of(run.id))),
+        ("the same plan once more", shown_command("rerun", short_id_of(run.id))),
     ]
     return site.html(
         "ended.html.j2",
@@ -98,27 +98,27 @@ async def _ended(site: PageSite, run: Run, *, is_known: bool) -> Response:
 
 
 def _ask_on(site: PageSite, run: Run) -> str:
-    """Returns the box for a further question."""
-    command = shown_command("run", "--after", named(run.id), "QUESTION")
+    """Returns the form for a further question."""
+    command = shown_command("run", "--after", short_id_of(run.id), "QUESTION")
     return site.text("ask_on.html.j2", run_id=run.id, command=command)
 
 
 async def stream(request: Request) -> Response:
-    """Sends the news of a run, from the version on that the page has."""
+    """Sends the news of a run, from the page's version on."""
     run = await site_of(request).run(request)
     await run.require()
-    watch = await _watches(request).of(run)
+    watch = await _watches(request).watch_of(run)
     known = request.headers.get("last-event-id") or request.query_params.get("since", "")
     news = news_of(watch, since_of(watch, known))
     return StreamingResponse(news, media_type="text/event-stream")
 
 
 async def items_part(request: Request) -> Response:
-    """Returns rows of folded items: for our script, or as a page of their own."""
+    """Returns rows of folded items, for our script or as a page of their own."""
     site, run = site_of(request), await site_of(request).run(request)
     if not is_open(await run.require()):
-        return site.sent_to(request, place_of(run.id))
-    watch = await _watches(request).of(run)
+        return site.redirect_to(request, place_of(run.id))
+    watch = await _watches(request).watch_of(run)
     asked = request.query_params
     start = int(asked["from"]) if asked.get("from", "").isdecimal() else 0
     found = watch.board.folded(asked.get("of", ""), asked.get("state", ""), start)
@@ -126,18 +126,18 @@ async def items_part(request: Request) -> Response:
 
 
 async def events_part(request: Request) -> Response:
-    """Returns the events before those that the page of a run has."""
+    """Returns the events before those on the page of a run."""
     site, run = site_of(request), await site_of(request).run(request)
     if not is_open(await run.require()):
-        return site.sent_to(request, place_of(run.id))
-    watch = await _watches(request).of(run)
+        return site.redirect_to(request, place_of(run.id))
+    watch = await _watches(request).watch_of(run)
     before = request.query_params.get("before", "")
     lines = watch.board.older_lines(int(before) if before.isdecimal() else 0)
     return _part(request, "events.html.j2", "Earlier events", run, lines=lines)
 
 
 def _part(request: Request, template: str, title: str, run: Run, **values: object) -> Response:
-    """Returns a part of a run's page; a page of its own for a reader without our script."""
+    """Returns a part of a run's page, or for readers without our script a page of its own."""
     site = site_of(request)
     run_id, place = run.id, place_of(run.id)
     text = site.text(template, run_id=run_id, place=place, **values)
@@ -147,10 +147,10 @@ def _part(request: Request, template: str, title: str, run: Run, **values: objec
 
 
 async def report_file(request: Request) -> Response:
-    """Returns the report as a file to hand on."""
+    """Returns the report as a file to download."""
     site, run = site_of(request), await site_of(request).run(request)
     page = await asyncio.to_thread(report_page, await report_data(site.access, run.id))
-    name = "".join(char if char.isalnum() or char in "-_" else "-" for char in named(run.id))
+    name = "".join(char if char.isalnum() or char in "-_" else "-" for char in short_id_of(run.id))
     # not ASCII letters would need another header: such a name is replaced
     name = name if name.isascii() else "report"
     headers = {"Content-Disposition": f'attachment; filename="report-{name}.html"'}
@@ -158,7 +158,7 @@ async def report_file(request: Request) -> Response:
 
 
 async def table_file(request: Request) -> Response:
-    """Returns a table of the answer as CSV, with all its rows."""
+    """Returns a table of the answer as CSV with all rows."""
     site, run = site_of(request), await site_of(request).run(request)
     data = await report_data(site.access, run.id)
     at = int(request.path_params["number"])
@@ -177,12 +177,12 @@ async def _table_content(site: PageSite, data: ReportData, at: int) -> bytes:
 
 
 async def subtask_page(request: Request) -> Response:
-    """Shows one subtask of an open run, with what can be done about it."""
+    """Shows one subtask of an open run, and the actions on it."""
     site, run = site_of(request), await site_of(request).run(request)
     path = request.query_params.get("path", "")
     row = await _row_of(run, path)
     if row is None:
-        raise HTTPException(404, f"Run '{named(run.id)}' has no subtask '{path}'")
+        raise HTTPException(404, f"Run '{short_id_of(run.id)}' has no subtask '{path}'")
     described = await run.require()
     is_live = is_open(described)
     actions = [STEER, RETRY, SKIP] if is_live else []
@@ -198,7 +198,7 @@ async def subtask_page(request: Request) -> Response:
 
 
 async def _row_of(run: Run, path: str) -> TreeRow | None:
-    """Returns the subtask at a path, also below nested runs; None if there is none."""
+    """Returns the subtask at a path, also in nested runs; None if there is none."""
     above, reports = "", await _reports(run)
     *teams, _ = path.split("/")
     for team in teams:
@@ -207,10 +207,10 @@ async def _row_of(run: Run, path: str) -> TreeRow | None:
             return None
         above += f"{team}/"
         reports = await _reports(Run(run.client, nested.workflow_id))
-    return _found(tree_rows(reports, above=above), path)
+    return _find_row(tree_rows(reports, above=above), path)
 
 
-def _found(rows: Iterable[TreeRow], path: str) -> TreeRow | None:
+def _find_row(rows: Iterable[TreeRow], path: str) -> TreeRow | None:
     return next((row for row in rows if row.path == path), None)
 
 

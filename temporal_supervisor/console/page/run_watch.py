@@ -1,4 +1,4 @@
-"""Watching runs for the page: one round of questions for all who look at a run."""
+"""Watching of runs for the page: all watchers of a run share one round of queries."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ _DRAFT = "a draft from"
 
 @dataclass
 class Watch:
-    """A watched run: its board, and how many look at it."""
+    """A watched run: its board, and the number of its watchers."""
 
     site: PageSite
     run: Run
@@ -48,19 +48,19 @@ class Watch:
 
     @property
     def is_left(self) -> bool:
-        """True if nobody has looked at it for a while."""
+        """True if nobody has watched for a while."""
         return not self.viewers and time.monotonic() - self.left_at > _LEFT_AFTER.total_seconds()
 
-    async def keep(self) -> None:
-        """Asks about the run until it has ended, or nobody looks any more."""
+    async def poll_until_end(self) -> None:
+        """Polls the run until it has ended, or nobody watches any more."""
         while not self.board.ended and not self.is_left:
             began = time.monotonic()
-            await self._round()
+            await self._poll_once()
             took = time.monotonic() - began
             await asyncio.sleep(max(_PAUSE.total_seconds(), _ROUND.total_seconds() - took))
 
-    async def _round(self) -> None:
-        """Asks once, and tells all who look if there is something new."""
+    async def _poll_once(self) -> None:
+        """Polls once, and notifies all watchers of news."""
         lines: list[Line] = []
         picture = self.poller.picture
         try:
@@ -68,25 +68,25 @@ class Watch:
         except (RPCError, NoRun):
             picture.notice = SERVER_AWAY
         before = self.board.version
-        self._take(lines)
-        await self._take_waits()
-        await self._take_lineage()
+        self._update_board(lines)
+        await self._update_waits()
+        await self._update_lineage()
         if any(line.text.startswith(_DRAFT) for line in lines):
-            await self._take_draft()
+            await self._update_draft()
         self.board.ended = picture.closed is not None
         self.ready.set()
         if self.board.version != before or self.board.ended:
             async with self.changed:
                 self.changed.notify_all()
 
-    def _take(self, lines: list[Line]) -> None:
-        """Puts news onto the board; the key of a part is made of all that it shows."""
+    def _update_board(self, lines: list[Line]) -> None:
+        """Puts news onto the board; a part's key consists of everything that it shows."""
         picture, board = self.poller.picture, self.board
         for line in lines:
             if line.subject:
                 self.doing[line.subject] = line.text
-        board.take_lines(lines)
-        board.take_tree(picture, self.doing)
+        board.add_lines(lines)
+        board.update_tree(picture, self.doing)
         status = picture.status
         usage = status.usage.model_dump() if status else {}
         standing = [_words_of(cause) for cause in picture.standstills if not _has_card(cause)]
@@ -95,73 +95,74 @@ class Watch:
         flags = status.flags if status else None
         key = (picture.phase, picture.notice, usage, counts, flags, picture.closed)
         limits = (status.limits, status.deadline_at, status.warnings) if status else ()
-        board.put("head", (key, limits), "head.html.j2", picture=picture, status=status)
-        board.put("standing", standing, "standing.html.j2", causes=standing, notice=picture.notice)
-        board.put("actions", paused, "actions.html.j2", **self._actions(paused=paused))
-        board.put("writing", picture.tail, "writing.html.j2", tail=picture.tail)
+        board.update_part("head", (key, limits), "head.html.j2", picture=picture, status=status)
+        notice = picture.notice
+        board.update_part("standing", standing, "standing.html.j2", causes=standing, notice=notice)
+        board.update_part("actions", paused, "actions.html.j2", **self._actions(paused=paused))
+        board.update_part("writing", picture.tail, "writing.html.j2", tail=picture.tail)
 
     def _actions(self, *, paused: bool) -> dict[str, object]:
         return {"actions": of_run(paused=paused), "run_id": self.run.id, "path": ""}
 
-    async def _take_waits(self) -> None:
-        """Shows the waits of the run; a card that stands stays, with what was typed into it."""
+    async def _update_waits(self) -> None:
+        """Shows the waits of the run; unchanged cards stay, with the text typed into them."""
         status = self.poller.picture.status
         if status is None or self.poller.picture.closed:
-            self.board.put("waits", "", "cards.html.j2", cards=[], left=0, back="")
+            self.board.update_part("waits", "", "cards.html.j2", cards=[], left=0, back="")
             return
         waits = [wait for wait in status.waiting if wait.for_person]
         items = [Item(self.run.id, status.goal, wait) for wait in waits]
         key = [(item.wait.id, item.wait.sha256) for item in items]
-        if not self.board.has("waits", key):
-            self.board.put_text("waits", key, await cards_text(self.site, items, ""))
+        if not self.board.has_part("waits", key):
+            self.board.update_text("waits", key, await cards_text(self.site, items, ""))
 
-    async def _take_lineage(self) -> None:
-        """Shows the earlier runs that this one builds on, and the findings taken from them."""
+    async def _update_lineage(self) -> None:
+        """Shows the earlier runs of this one, and the findings taken from them."""
         status = self.poller.picture.status
         if status is None or not status.reuse_from:
             return
         taken = [report.id for report in status.subtasks if report.reused]
         key = (status.reuse_from, status.saved and status.saved.tokens, taken)
-        if self.board.has("lineage", key):
+        if self.board.has_part("lineage", key):
             return
         origins = await origins_of(self.run.client, status.reuse_from)
-        self.board.put_text("lineage", key, lineage_text(self.site, status, origins))
+        self.board.update_text("lineage", key, lineage_text(self.site, status, origins))
 
-    async def _take_draft(self) -> None:
+    async def _update_draft(self) -> None:
         with suppress(NoAnswer, UpdateRefused, ArtifactError):
             self.draft = (await self.run.result_so_far()).answer
-            self.board.put("draft", self.draft, "draft.html.j2", text=self.draft)
+            self.board.update_part("draft", self.draft, "draft.html.j2", text=self.draft)
 
 
 def _words_of(cause: Standstill) -> tuple[str, str]:
-    """Returns the words of a cause, and its time, which the page shows by the reader's clock."""
+    """Returns the words of a cause, and its time, which the page shows in local time."""
     return replace(cause, since=None).line.replace("`", ""), cause.since or ""
 
 
 def _has_card(cause: Standstill) -> bool:
-    """True for a wait that a card shows, with the buttons that end it."""
+    """True for a wait with a card, whose buttons end it."""
     return cause.waits_for == "person" and cause.subjects != ("the run",)
 
 
 @dataclass
 class Watches:
-    """The watched runs of a site, by id."""
+    """The watched runs of a site by id."""
 
     site: PageSite
     _known: dict[str, Watch] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def of(self, run: Run) -> Watch:
-        """Returns the watch of a run; it begins with the first reader.
+    async def watch_of(self, run: Run) -> Watch:
+        """Returns the watch of a run, which begins with the first watcher.
 
-        A long first round is not awaited: what it brings is sent as news.
+        If the first round takes long, it is not awaited: its content is sent as news.
         """
         watch = self._known.get(run.id)
         if watch is None:
             board = RunBoard(self.site.text, place_of(run.id))
             poller = RunPoller(run, patience=_PATIENCE)
             watch = self._known[run.id] = Watch(self.site, run, board, poller)
-            task = asyncio.create_task(self._keep(watch))
+            task = asyncio.create_task(self._run_watch(watch))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         watch.left_at = time.monotonic()
@@ -169,9 +170,9 @@ class Watches:
             await asyncio.wait_for(watch.ready.wait(), _READY.total_seconds())
         return watch
 
-    async def _keep(self, watch: Watch) -> None:
+    async def _run_watch(self, watch: Watch) -> None:
         try:
-            await watch.keep()
+            await watch.poll_until_end()
         finally:
             watch.ready.set()  # whoever waits for the first round sees what there is
             watch.over = True
@@ -180,13 +181,13 @@ class Watches:
                 watch.changed.notify_all()
 
     def close(self) -> None:
-        """Ends all watches, with the server."""
+        """Ends all watches with the server."""
         for task in self._tasks:
             task.cancel()
 
 
 async def news_of(watch: Watch, since: int) -> AsyncIterator[str]:
-    """Yields the news of a run, as server-sent events, until it has ended."""
+    """Yields the news of a run as server-sent events until it has ended."""
     watch.viewers += 1
     board = watch.board
     try:
@@ -197,14 +198,14 @@ async def news_of(watch: Watch, since: int) -> AsyncIterator[str]:
                 yield f"id: {board.epoch}.{since}\ndata: {news}\n\n"
             if board.ended or watch.over:
                 return
-            if not await _changed(watch, since):
+            if not await _wait_for_news(watch, since):
                 yield ": still there\n\n"
     finally:
         watch.viewers -= 1
         watch.left_at = time.monotonic()
 
 
-async def _changed(watch: Watch, since: int) -> bool:
+async def _wait_for_news(watch: Watch, since: int) -> bool:
     """Waits for news; returns False if there were none for a while."""
 
     def is_new() -> bool:
@@ -219,6 +220,6 @@ async def _changed(watch: Watch, since: int) -> bool:
 
 
 def since_of(watch: Watch, known: str) -> int:
-    """Returns the version that a page has of this board; 0 of one of another process."""
+    """Returns the page's version of this board; 0 if it is from another process."""
     epoch, _, version = known.partition(".")
     return int(version) if epoch == watch.board.epoch and version.isdecimal() else 0

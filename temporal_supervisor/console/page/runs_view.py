@@ -1,4 +1,4 @@
-"""The first page: what waits for people, and the runs with their state, spend and age."""
+"""The first page: the waits for people, and the runs with state, cost and age."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,9 +11,9 @@ from starlette.responses import Response
 from temporal_supervisor.client import Item, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
 from temporal_supervisor.console.commands.report_commands import RunState, list_report
-from temporal_supervisor.console.page.page_site import named, place_of, site_of
+from temporal_supervisor.console.page.page_site import place_of, short_id_of, site_of
 from temporal_supervisor.console.page.wait_cards import cards_text
-from temporal_supervisor.console.run.pollers import polled
+from temporal_supervisor.console.run.pollers import read_pollers
 from temporal_supervisor.console.run.standstill import Standstill
 from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
 
@@ -22,7 +22,7 @@ STATES = get_args(RunState)
 
 
 async def runs_page(request: Request) -> Response:
-    """Shows the runs, those that wait for people first, as the reader narrows them."""
+    """Shows the runs that match the reader's filter, those that wait for people first."""
     site = site_of(request)
     asked = request.query_params
     state = asked.get("state", "")
@@ -52,12 +52,12 @@ async def runs_page(request: Request) -> Response:
         asked=asked,
         states=STATES,
         more=count * 2 if len(rows) == count < _MOST_SHOWN else 0,
-        has_worker=bool((await polled(client, WORKFLOW_QUEUE)).workers),
+        has_worker=bool((await read_pollers(client, WORKFLOW_QUEUE)).workers),
     )
 
 
 async def inbox_part(request: Request) -> Response:
-    """Returns the cards alone, for our script, and nothing if it knows them."""
+    """Returns the cards for our script; empty if it has them already."""
     site = site_of(request)
     found = await inbox(await site.access.client())
     key = _key_of(found.items)
@@ -70,7 +70,7 @@ async def inbox_part(request: Request) -> Response:
 
 
 def _key_of(items: Sequence[Item]) -> str:
-    """Returns a word for a list of waits, which changes with each of them."""
+    """Returns a key for a list of waits, which changes with each of them."""
     parts = [f"{item.run_id} {item.wait.id} {item.wait.sha256}" for item in items]
     return sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -80,12 +80,12 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     state = "partial" if is_partial else row["state"]
     # what a person can do is on the card above, with its commands
     causes = [_shown_cause(cause) for cause in row["standstills"]]
-    place, short = place_of(row["run_id"]), named(row["run_id"])
+    place, short = place_of(row["run_id"]), short_id_of(row["run_id"])
     return {**row, "shown_state": state, "causes": causes, "place": place, "short": short}
 
 
 def _shown_cause(cause: Standstill) -> tuple[str, str]:
-    """Returns the words of a cause, and its time, which the page shows by the reader's clock."""
+    """Returns the words of a cause, and its time, which the page shows in local time."""
     timeless = replace(cause, since=None)
     words = timeless.cause if cause.waits_for == "person" else timeless.line.replace("`", "")
     return words, cause.since or ""

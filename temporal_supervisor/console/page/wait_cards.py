@@ -1,4 +1,4 @@
-"""The waits for a person, as cards that show all that is asked and take the decision."""
+"""The waits for a person as cards, with their whole content and the decision."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from activities.store.artifacts import ArtifactError
 from temporal_supervisor.console.base.command import Access, CommandFailed
 from temporal_supervisor.console.base.terminal import safe_json
 from temporal_supervisor.console.commands.people_commands import WholeItem, whole_item
-from temporal_supervisor.console.page.page_site import PageSite, named, place_of
-from temporal_supervisor.console.run.standstill import ways
+from temporal_supervisor.console.page.page_site import PageSite, place_of, short_id_of
+from temporal_supervisor.console.run.standstill import ways_to_decide
 from temporal_supervisor.console.view.plan_view import PlanPage
 from temporal_supervisor.messages import Item, NoAnswer, UpdateRefused
 from temporal_supervisor.supervision.contract.status import Wait
@@ -23,7 +23,7 @@ MOST_CARDS = 50
 
 @dataclass(frozen=True)
 class Card:
-    """One wait with all that is asked, or the problem why that can't be shown."""
+    """One wait with its whole content, or the problem why it can't be shown."""
 
     item: Item
     whole: WholeItem | None = None
@@ -36,12 +36,12 @@ class Card:
 
     @property
     def plan(self) -> PlanPage | None:
-        """The plan, where one waits."""
+        """The plan; None for other waits."""
         return self.whole.plan if self.whole else None
 
     @property
     def tool(self) -> str:
-        """The name of the tool that is to be called; empty for other waits."""
+        """The name of the tool to be called; empty for other waits."""
         return self.wait.prompt_preview.partition(" ")[0] if self.wait.kind == "tool" else ""
 
     @property
@@ -52,27 +52,27 @@ class Card:
     @property
     def short_id(self) -> str:
         """The part of the run's id that a command needs."""
-        return named(self.item.run_id)
+        return short_id_of(self.item.run_id)
 
     @property
-    def what(self) -> str:
-        """Whom or what the run waits for."""
+    def awaited(self) -> str:
+        """The person or thing that the run waits for."""
         return AWAITED[self.wait.kind]
 
     @property
     def commands(self) -> dict[str, str]:
-        """The commands that decide, by the choice."""
-        found = ways(self.item.run_id, self.wait)
+        """The commands that decide, by choice."""
+        found = ways_to_decide(self.item.run_id, self.wait)
         return {choice: command.replace("`", "") for choice, command in found.items()}
 
     @property
     def plan_json(self) -> str:
-        """The plan as it can be edited."""
+        """The plan as JSON, to be edited."""
         return safe_json(self.plan.plan.model_dump(mode="json")) if self.plan else ""
 
 
 async def cards_of(site: PageSite, items: Sequence[Item]) -> list[Card]:
-    """Returns a card for each of the first items, with all that is asked."""
+    """Returns cards for the first items, with their whole content."""
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def card(item: Item) -> Card:
@@ -83,7 +83,7 @@ async def cards_of(site: PageSite, items: Sequence[Item]) -> list[Card]:
 
 
 async def _card(access: Access, item: Item) -> Card:
-    """Returns the card of an item; one that can't be read whole says why, and decides nothing."""
+    """Returns the card of an item; without its whole content it has no buttons to decide."""
     try:
         whole = await whole_item(access, item)
     except (NoAnswer, UpdateRefused, CommandFailed, ArtifactError, RPCError) as error:
@@ -94,6 +94,6 @@ async def _card(access: Access, item: Item) -> Card:
 
 
 async def cards_text(site: PageSite, items: Sequence[Item], back: str) -> str:
-    """Returns the cards as a part of a page; who decides comes back to that path."""
+    """Returns the cards as a part of a page; decisions lead back to the path `back`."""
     cards = await cards_of(site, items)
     return site.text("cards.html.j2", cards=cards, left=len(items) - len(cards), back=back)

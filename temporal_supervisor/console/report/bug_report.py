@@ -1,7 +1,7 @@
-"""`doctor --bundle`: one file for a bug report, without secrets and without contents.
+"""`doctor --bundle`: one file for a bug report, without secrets and contents.
 
-Nothing that a user wrote gets into it, as others read it: no goal, prompt, answer, file name,
-run id, host or path.
+It has nothing that a user wrote, as others read it: no goal, prompt, answer, file name, run id,
+host or path.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError
 
 from temporal_supervisor.console.base.check_rows import CheckRow
-from temporal_supervisor.console.run.found_runs import facts, roots
+from temporal_supervisor.console.run.found_runs import list_roots, listed_facts
 from temporal_supervisor.messages import NoRun
 from temporal_supervisor.outcomes import state_word
 from temporal_supervisor.runs import Run
@@ -46,13 +46,13 @@ _MODELS = ("supervisor_model", "worker_model", "model_without", "allowed_models"
 
 
 async def bundle(settings: Settings, rows: Iterable[CheckRow], client: Client | None) -> dict[str, Any]:
-    """Returns the content of the file; without a client nothing of runs."""
+    """Returns the content of the file; without a client it has nothing on runs."""
     return {
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": _versions(),
-        "settings": told_settings(settings),
-        "doctor": told_rows(rows),
-        "runs": await _told_runs(client) if client else [],
+        "settings": shareable_settings(settings),
+        "doctor": shareable_rows(rows),
+        "runs": await _shareable_runs(client) if client else [],
     }
 
 
@@ -61,15 +61,16 @@ def _versions() -> dict[str, str]:
     return {"python": sys.version.split()[0], "system": platform.platform(), **packages}
 
 
-def told_settings(settings: Settings) -> dict[str, Any]:
-    """Returns the settings that differ from their defaults: numbers, choices, names of models.
+def shareable_settings(settings: Settings) -> dict[str, Any]:
+    """Returns the settings that differ from their defaults.
 
-    Of addresses the kind and the host, of everything else only that it is set.
+    Numbers, choices and model names are given. Of URLs only scheme and host are given, and other
+    values only count as set.
     """
-    return {name: _told(name, getattr(settings, name)) for name in sorted(settings.model_fields_set)}
+    return {name: _shareable(name, getattr(settings, name)) for name in sorted(settings.model_fields_set)}
 
 
-def _told(name: str, value: object) -> object:
+def _shareable(name: str, value: object) -> object:
     if isinstance(value, _PLAIN) or value is None or name in (*_NAMES, *_MODELS):
         return value
     if isinstance(value, SecretStr | Path):
@@ -81,8 +82,8 @@ def _told(name: str, value: object) -> object:
     return "set"
 
 
-def told_rows(rows: Iterable[CheckRow]) -> list[dict[str, str]]:
-    """Returns the rows of `doctor`; of runs and teams only their number by level."""
+def shareable_rows(rows: Iterable[CheckRow]) -> list[dict[str, str]]:
+    """Returns the rows of `doctor`; for runs and teams only their number by level."""
     rows = list(rows)
     own = [row for row in rows if not row.name.startswith(_OF_USERS)]
     of_users = Counter((_kind(row), row.level) for row in rows if row.name.startswith(_OF_USERS))
@@ -95,26 +96,26 @@ def _kind(row: CheckRow) -> str:
 
 
 def _without_names(row: CheckRow) -> str:
-    """Returns the text of a row; none where it may have a path or a name of a user."""
+    """Returns the text of a row; empty if it may contain a path or a user's name."""
     is_plain = row.name.startswith(("queue", "search attributes", "builds", "speed", "window"))
     return _HOST.sub("@host", row.text) if is_plain else ""
 
 
-async def _told_runs(client: Client) -> list[dict[str, Any]]:
+async def _shareable_runs(client: Client) -> list[dict[str, Any]]:
     told = []
-    for execution in await roots(client, _RUNS):
+    for execution in await list_roots(client, _RUNS):
         try:
-            told.append(await _told_run(await Run(client, execution.id).describe()))
+            told.append(await _shareable_run(await Run(client, execution.id).describe()))
         except (RPCError, NoRun):  # it was deleted just now
             continue
     return told
 
 
-async def _told_run(described: WorkflowExecutionDescription) -> dict[str, Any]:
-    """Returns the state of a run, by a hash of its id, and what the calls in flight failed with."""
+async def _shareable_run(described: WorkflowExecutionDescription) -> dict[str, Any]:
+    """Returns the state of a run with hashed id, and the failures of its calls in flight."""
     pending = described.raw_description.pending_activities
     failures = [activity.last_failure.application_failure_info.type for activity in pending if activity.attempt > 1]
-    phase, _, usd = await facts(described)
+    phase, _, usd = await listed_facts(described)
     closed = described.close_time
     return {
         "id": hashlib.sha256(described.id.encode()).hexdigest()[:8],

@@ -1,7 +1,7 @@
-"""Charts of a table's rows: a line over time, bars by category, and none where it would mislead.
+"""Charts of a table's rows: lines over time, bars by category, or none if misleading.
 
-Each value stands as it is in the table. Bars begin at 0. What is incomplete, has a total among its
-rows, or numbers that only name something, gets no chart: the table says it better.
+Values are exactly those of the table. Bars begin at 0. There is no chart of incomplete rows, of
+rows with a total among them, or of numbers that are only names: the table shows these better.
 """
 
 import math
@@ -33,7 +33,7 @@ _QUARTERS = {"Q1": 1.0, "Q2": 4.0, "Q3": 7.0, "Q4": 10.0, "H1": 1.0, "H2": 7.0}
 
 @dataclass(frozen=True)
 class Bar:
-    """One category: its bar from `x` on, and the value as the table has it."""
+    """One category: its bar from `x` on, and the value in the table."""
 
     name: str
     value: str
@@ -44,7 +44,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class ChartLine:
-    """One series: its points in a path, and each of them for who points at it."""
+    """One series: a path through its points, and their labels on hover."""
 
     name: str
     path: str
@@ -53,7 +53,7 @@ class ChartLine:
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark at an axis, with its words."""
+    """A mark on an axis with its label."""
 
     at: float
     words: str
@@ -74,7 +74,7 @@ class Chart:
 
     @property
     def words(self) -> str:
-        """The picture in words, for who can't see it: the table beside it has the values."""
+        """A description of the picture for people who can't see it; values are in the table."""
         if self.lines:
             return f"{self.title} over time, {self.times[0].words} to {self.times[-1].words}"
         return f"{self.title} by category, {len(self.bars)} bars"
@@ -106,7 +106,7 @@ class _Column:
 
 
 def charts_of(columns: Sequence[str], rows: Sequence[Sequence[str]], total: int) -> list[Chart]:
-    """Returns the charts of a table that has `total` rows; none if these are not all of them."""
+    """Returns the charts of a table; none if `rows` are not all of its `total` rows."""
     is_whole = len(rows) == total and all(len(row) == len(columns) for row in rows)
     if not is_whole or not _LEAST_ROWS <= len(rows) <= _MOST_POINTS:
         return []
@@ -124,9 +124,9 @@ def charts_of(columns: Sequence[str], rows: Sequence[Sequence[str]], total: int)
 
 
 def table_in(text: str) -> tuple[list[str], list[list[str]]] | None:
-    """Returns columns and rows of a tool's output that is one whole table; None for others.
+    """Returns columns and rows of an output that is one whole table; None for others.
 
-    The output says how many rows there are: a chart of some of them would leave others out.
+    The output has the number of all rows, because a chart of some of them would mislead.
     """
     found = markdown_rows(text)
     said = [int(number) for number in re.findall(r"(?m)^(\d+) rows?$", text)]
@@ -134,7 +134,7 @@ def table_in(text: str) -> tuple[list[str], list[list[str]]] | None:
 
 
 def markdown_rows(text: str) -> tuple[list[str], list[list[str]]] | None:
-    """Returns columns and rows of the Markdown table with which an output begins, if it does."""
+    """Returns columns and rows of the Markdown table at an output's beginning, if any."""
     rows = []
     for line in text.strip().splitlines():
         if not (line.startswith("| ") and line.endswith(" |")):
@@ -150,7 +150,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _moment(cell: str) -> float | None:
-    """Returns a time as a number of years; None for what is no time."""
+    """Returns a time as a number of years; None for other texts."""
     found = _TIME.fullmatch(cell)
     if found is None or not _FIRST_YEAR <= int(found["year"]) <= _LAST_YEAR:
         return None
@@ -164,7 +164,7 @@ def _moment(cell: str) -> float | None:
 
 
 def _by_category(names: _Column, values: Sequence[_Column]) -> Iterator[Chart]:
-    """Yields a chart of bars for each column of values in which every category has one."""
+    """Yields a bar chart for each column in which every category has one value."""
     has_total = any(cell.casefold() in _TOTALS for cell in names.cells)
     if has_total or not names.is_distinct or len(names.cells) > _MOST_BARS:
         return
@@ -199,7 +199,7 @@ def _over_time(
     values: Sequence[_Column],
     words: Sequence[_Column],
 ) -> Iterator[Chart]:
-    """Yields a chart of each column of values: one line, or one for each word beside the time."""
+    """Yields a line chart for each column of values, with a line for each category."""
     names = words[0].cells if words else [""] * len(time.cells)
     groups = list(dict.fromkeys(names))
     places = set(zip(names, time.cells, strict=True))
@@ -242,7 +242,7 @@ def _lines(time: _Column, column: _Column, names: Sequence[str], groups: Sequenc
 
 
 def _path(points: Sequence[tuple[float, float] | None]) -> str:
-    """Returns a line through points, broken where one is missing."""
+    """Returns a line through points, with gaps for missing ones."""
     parts, begins = [], True
     for point in points:
         if point is not None:
@@ -252,7 +252,7 @@ def _path(points: Sequence[tuple[float, float] | None]) -> str:
 
 
 def _nice(low: float, high: float) -> list[float]:
-    """Returns round numbers from at most `low` to at least `high`, with 0 where it is near."""
+    """Returns round numbers from at most `low` to at least `high`, with 0 if it is near."""
     if low > 0 and low <= (high - low):
         low = 0.0
     span = (high - low) or abs(high) or 1.0

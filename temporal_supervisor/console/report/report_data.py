@@ -1,4 +1,4 @@
-"""The report of a run as data, with the evidence of its answer recomputed from the store."""
+"""The report of a run as data, with the answer's evidence recomputed from the store."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from activities.store.artifacts import (
 )
 from activities.store.reading import read_text
 from temporal_supervisor.console.base.command import Access
-from temporal_supervisor.console.run.found_runs import facts, find_run, recorded_goal
+from temporal_supervisor.console.run.found_runs import find_run, listed_facts, recorded_goal
 from temporal_supervisor.console.run.run_outcome import (
     full_trace,
     outcome_so_far,
@@ -31,7 +31,7 @@ from temporal_supervisor.console.run.run_outcome import (
     stored_end,
     stored_trace,
 )
-from temporal_supervisor.console.run.standstill import stated
+from temporal_supervisor.console.run.standstill import waits_of_status
 from temporal_supervisor.console.view.answer_text import answer_file, rows_of
 from temporal_supervisor.messages import NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
@@ -59,7 +59,7 @@ _CALL_SEGMENTS = 5  # of the key of a stored model call
 class AnswerEvidence:
     """An answer as it was written, a link for each of its claims, and its findings.
 
-    `changed` are the texts that are no longer in the store as they were stored.
+    `changed` lists texts that differ from what was stored.
     """
 
     answer: str
@@ -78,7 +78,7 @@ async def evidence_of(store: ArtifactStore, result: RunResult) -> AnswerEvidence
     for report in result.subtasks:
         if report.finding and not report.replaced_by:
             current[report.id] = report.finding
-    read = await asyncio.gather(*(grounded(store, finding) for finding in current.values()))
+    read = await asyncio.gather(*(read_grounds(store, finding) for finding in current.values()))
     findings = dict(zip(current, read, strict=True))
     planned = [subtask.description for subtask in result.subtasks]
     links = answer_chain(answer, result.citations, findings, planned, result.answer_json)
@@ -87,8 +87,8 @@ async def evidence_of(store: ArtifactStore, result: RunResult) -> AnswerEvidence
     return AnswerEvidence(answer, links, findings, list(dict.fromkeys(problems)))
 
 
-async def grounded(store: ArtifactStore, finding: Finding) -> Grounded:
-    """Reads a finding, its record and the outputs behind it; the store compares each with its hash."""
+async def read_grounds(store: ArtifactStore, finding: Finding) -> Grounded:
+    """Reads a finding, its record and the outputs behind it; the store verifies each hash."""
     problems: list[str] = []
     text = await verified_text(store, finding.text_ref, problems)
     record = FindingRecord()
@@ -105,7 +105,7 @@ async def grounded(store: ArtifactStore, finding: Finding) -> Grounded:
 
 
 async def verified_text(store: ArtifactStore, ref: str, problems: list[str]) -> str:
-    """Returns the text at a reference; empty, with a problem, if it is not what was stored there."""
+    """Returns the text at a reference; empty, with a problem, if it is lost or changed."""
     try:
         return (await store.get(ref)).decode("utf-8", "replace")
     except (ArtifactChanged, ArtifactMissing) as error:
@@ -115,7 +115,7 @@ async def verified_text(store: ArtifactStore, ref: str, problems: list[str]) -> 
 
 @dataclass(frozen=True)
 class StoredCall:
-    """A stored model call: `subtask` is the path of its subtask, "" for the supervisor's own."""
+    """A stored model call; `subtask` is the path of its subtask, "" for the supervisor."""
 
     subtask: str
     workflow_id: str
@@ -124,12 +124,12 @@ class StoredCall:
 
     @property
     def work(self) -> str:
-        """The subtask, or the kind of the supervisor's own work."""
+        """The subtask, or the kind of the supervisor's own step."""
         return self.subtask or self.step.partition(".")[0]
 
 
 async def stored_calls(store: ArtifactStore, run_id: str) -> list[StoredCall]:
-    """Returns the stored model calls of a run, in no order."""
+    """Returns the stored model calls of a run in no order."""
     calls = []
     for key in await store.list_keys(run_prefix(run_id)):
         segments = key.split("/")
@@ -145,13 +145,13 @@ async def entries_of(
     calls: list[StoredCall],
     problems: list[str],
 ) -> list[tuple[StoredCall, Entry]]:
-    """Returns the calls with their entries, by time; lost and changed ones become `problems`."""
+    """Returns the calls with their entries by time; lost and changed ones become `problems`."""
     entries = await conversations.entries((call.key for call in calls), problems)
     known = ((call, entries[call.key]) for call in calls if call.key in entries)
     return sorted(known, key=lambda pair: pair[1].at or "")
 
 
-async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:
+async def added_by(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:
     """Returns the parts that a call added to its conversation, each with its author."""
     parts: list[tuple[str, str]] = []
     if entry.opening:
@@ -167,7 +167,7 @@ async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[
 
 
 def _block_text(block: Json) -> str:
-    """Returns the content of a message's block: a text, the output of a tool, or JSON."""
+    """Returns the content of a message's block: text, a tool's output, or JSON."""
     content = block.get(str(block.get("type")), block.get("content"))
     if isinstance(content, str):
         return content
@@ -184,7 +184,7 @@ Prompt = tuple[StoredCall, Entry, list[tuple[str, str]]]
 
 @dataclass(frozen=True)
 class SubtaskPart:
-    """A subtask by its path, as `t1/t2` below a team."""
+    """A subtask by its path, such as `t1/t2` in a nested run."""
 
     path: str
     report: SubtaskReport
@@ -194,7 +194,7 @@ class SubtaskPart:
 
 
 class AnswerTable(NamedTuple):
-    """A table of the answer: its first rows, and the number of all."""
+    """A table of the answer: its first rows, and the number of all rows."""
 
     name: str
     columns: list[str]
@@ -205,10 +205,10 @@ class AnswerTable(NamedTuple):
 
 @dataclass
 class ReportData:
-    """A run as its report shows it.
+    """A run for its report.
 
-    `waits` are the reasons why an open run waits. The `prompts` are the supervisor's own. `changes`
-    are the differences from the earlier run that this one `repeats`.
+    `waits` are the reasons why an open run waits. `prompts` are the supervisor's own. `changes` are
+    the differences from the earlier run that this one `repeats`.
     """
 
     run_id: str
@@ -233,7 +233,10 @@ class ReportData:
 
 
 async def report_data(access: Access, given: str | None, *, prompts: bool = False) -> ReportData:
-    """Returns the report of a run; without a server by its whole id, if a store has its end."""
+    """Returns the report of a run.
+
+    Without a server, it needs the run's whole id and a store with its end.
+    """
     try:
         client = await access.client()
     except ConnectionFailed:
@@ -241,13 +244,13 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
         if given is None or len(stores) != 1:
             raise
         store = stores[0]
-        ended = await _ended(given, store)
+        ended = await _from_stored_end(given, store)
         if ended is None:
             raise
         data = ended
     else:
         store = await access.store()
-        data = await _known(Run(client, await find_run(client, given)), store)
+        data = await _run_facts(Run(client, await find_run(client, given)), store)
     await _add_content(data, store, with_prompts=prompts)
     with contextlib.suppress(ArtifactError, ValueError):  # the earlier run may have been deleted
         await _add_changes(data, store)
@@ -255,7 +258,7 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
 
 
 async def _add_changes(data: ReportData, store: ArtifactStore) -> None:
-    """Adds the differences to the run that this one repeats, if that is still stored."""
+    """Adds the differences from the repeated run, if that is still stored."""
     own = data.result
     earlier = await stored_end(own.reuse_from[0], store) if own.reuse_from else None
     before = earlier[1].result if earlier else None
@@ -275,7 +278,7 @@ async def _texts(
     result: RunResult,
     left_out: Collection[str],
 ) -> dict[str, str]:
-    """Returns the texts of findings by name; items whose table is compared are left out."""
+    """Returns the texts of findings by name, without items whose table is compared."""
     names = names_of(result)
     texts: dict[str, str] = {}
     for report in result.subtasks:
@@ -294,9 +297,9 @@ async def rows_by_table(store: ArtifactStore, result: RunResult) -> dict[str, li
     return found
 
 
-async def _known(run: Run, store: ArtifactStore) -> ReportData:
-    """Returns the facts about a run, without its findings and calls. Raises CommandFailed."""
-    ended = await _ended(run.id, store)
+async def _run_facts(run: Run, store: ArtifactStore) -> ReportData:
+    """Returns the facts about a run without findings and calls. Raises CommandFailed."""
+    ended = await _from_stored_end(run.id, store)
     try:
         described = await run.require()
     except NoRun:
@@ -306,17 +309,17 @@ async def _known(run: Run, store: ArtifactStore) -> ReportData:
     # In another state, a stored end may be that of an earlier execution.
     if ended and state_word(described) in ("completed", "failed", "cancelled"):
         return ended
-    _, team, _ = await facts(described)
+    _, team, _ = await listed_facts(described)
     outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
     data = ReportData(run.id, outcome, events, await recorded_goal(run), team)
     if is_open(described):
         status = await run.status()
         data.notice = status.model_notice or ""
-        data.waits = [standstill.cause for standstill in stated(status, run.id)]
+        data.waits = [standstill.cause for standstill in waits_of_status(status, run.id)]
     return data
 
 
-async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
+async def _from_stored_end(run_id: str, store: ArtifactStore) -> ReportData | None:
     """Builds the report from the stored result; None if there is none."""
     stored = await stored_end(run_id, store)
     if stored is None:
@@ -332,7 +335,7 @@ async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
 
 
 async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: bool) -> None:
-    """Adds the stored content: the answer's evidence, findings, calls and, if wanted, prompts."""
+    """Adds stored content: evidence, findings, calls and, if wanted, prompts."""
     conversations = ConversationStore(store)
     answered = set[str]()  # model calls whose tool calls were read
     calls = defaultdict[str, list[ToolUse]](list)
@@ -346,7 +349,7 @@ async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: 
                 answered.add(asking)
                 calls[stored.subtask] += await _answered_by(conversations, asking, entry)
             if with_prompts:
-                parts = await said_in(conversations, entry)
+                parts = await added_by(conversations, entry)
                 prompts[stored.subtask].append((stored, entry, parts))
         except ArtifactError as error:
             data.evidence.changed.append(str(error))
@@ -361,7 +364,7 @@ async def _answered_by(
     asking: str,
     entry: Entry,
 ) -> list[ToolUse]:
-    """Returns the tool calls of the entry at `asking`, with the outputs that the next entry has."""
+    """Returns the tool calls in an entry, with their outputs in the next entry."""
     before = await conversations.entry(asking)
     uses = await read_tool_uses(conversations, [before, entry])
     own = uses[: len(before.reply.tool_uses())]
@@ -376,12 +379,12 @@ async def _subtasks(
     prompts: Mapping[str, list[Prompt]],
     above: str = "",
 ) -> AsyncIterator[SubtaskPart]:
-    """Yields the subtasks, each before those of the run nested in it."""
+    """Yields the subtasks, each before those of its nested run."""
     for report in reports:
         path = f"{above}{report.id}"
         found = known.get(report.id) or Grounded()
         if report.id not in known and report.finding:
-            found = await grounded(store, report.finding)
+            found = await read_grounds(store, report.finding)
         own = [*calls.get(path, [])]
         listed = {call.output_ref for call in own}
         # The evidence of a finding is listed wherever its call was made.
@@ -398,7 +401,7 @@ async def _subtasks(
 
 
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:
-    """Yields the tables of the answer: those that code made of items, else the one in its JSON."""
+    """Yields the tables that code made of items, else the table in the answer's JSON."""
     for table in result.tables:
         with contextlib.suppress(ArtifactError, csv.Error):
             yield _answer_table(table.name, await read_text(store, table.ref), table.ref)

@@ -1,4 +1,4 @@
-"""The report as one HTML page: no script, nothing loaded from elsewhere, all foreign text escaped."""
+"""The report as one HTML page without scripts, external resources or unescaped text."""
 
 import re
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from temporal_supervisor.console.base.terminal import counted, duration, look_alikes, revealed, safe_json
 from temporal_supervisor.console.report.charts import Chart, charts_of, markdown_rows, table_in
 from temporal_supervisor.console.report.report_data import AnswerTable, ReportData, SubtaskPart
-from temporal_supervisor.console.view.event_lines import line
+from temporal_supervisor.console.view.event_lines import event_line
 from temporal_supervisor.console.view.saved_words import saved_words
 from temporal_supervisor.supervision.agent.finding_budget import level
 from temporal_supervisor.supervision.base.text import cut, money, size
@@ -37,7 +37,10 @@ _Span = tuple[str, float, float, float]
 
 
 class PlanPicture(NamedTuple):
-    """A plan as boxes in rows, each below all that it depends on; `lines` are the first of `dependencies`."""
+    """A plan as boxes in rows, each below its dependencies.
+
+    `lines` are the first of `dependencies`.
+    """
 
     width: int
     height: int
@@ -47,7 +50,7 @@ class PlanPicture(NamedTuple):
 
 
 def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
-    """Returns the picture of a plan; the items of a template are drawn as one."""
+    """Returns the picture of a plan; items of a template are drawn as one."""
     shown = {report.id: report for report in reports if report.template is None}
     depends_on: dict[str, list[str]] = {}
     for name, report in shown.items():
@@ -79,9 +82,9 @@ def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
 
 
 def timeline(parts: Sequence[SubtaskPart], until: datetime) -> list[_Span]:
-    """Returns the subtasks that began, by their beginnings.
+    """Returns the started subtasks by start time.
 
-    Each with its start and its length in per cent of the time, and its seconds.
+    Each has its start and length in percent of the whole time, and its seconds.
     """
     times = [(*_times(part.report, until), part.path) for part in parts if part.report.started_at]
     if not times:
@@ -101,7 +104,7 @@ def timeline(parts: Sequence[SubtaskPart], until: datetime) -> list[_Span]:
 
 
 def _times(report: SubtaskReport, until: datetime) -> tuple[datetime, datetime]:
-    """Returns the start and the end of a subtask; one that still runs ends now."""
+    """Returns the start and end of a subtask; one that still runs ends now."""
     start = datetime.fromisoformat(report.started_at or "")
     end = datetime.fromisoformat(report.finished_at) if report.finished_at else until
     return start, max(start, end)
@@ -125,14 +128,14 @@ _SCHEMES = ("http://", "https://", "mailto:")
 
 
 def report_page(data: ReportData) -> str:
-    """Returns the page. Its longest texts are cut, and lists shortened, until it has at most PAGE_BYTES."""
+    """Returns the page in at most PAGE_BYTES, with its longest texts and lists cut."""
     return _fitted(data, "report.html.j2", "")
 
 
 def report_body(data: ReportData, place: str, after_answer: Markup = _NOTHING) -> Markup:
     """Returns the page's body, for the program's own page of a run at the path `place`.
 
-    A part of that page can be put between the answer and what it rests on.
+    `after_answer` is put between the answer and its evidence.
     """
     return Markup(_fitted(data, "report_body.html.j2", place, after_answer))  # all was escaped
 
@@ -147,9 +150,9 @@ def _fitted(data: ReportData, template: str, place: str, after_answer: Markup = 
 
 
 class _Page:
-    """One rendering, in which texts that can be cut have `room` bytes, and lists are as short.
+    """One rendering, in which texts have `room` bytes, and lists are as short.
 
-    `place` is the run's path where the program itself serves the page, empty in a file.
+    `place` is the run's path in the program's own page, empty in a file.
     """
 
     def __init__(
@@ -186,9 +189,9 @@ class _Page:
         self._longest = level(sizes, room)
 
     def html(self, template: str) -> str:
-        """Returns the page, or the part of it that a template has."""
+        """Renders a template: the page, or a part of it."""
         data, result = self._data, self._data.result
-        course = [line(event) for event in data.events if event.type not in _NOT_IN_COURSE]
+        course = [event_line(event) for event in data.events if event.type not in _NOT_IN_COURSE]
         agents = [part for part in data.subtasks if not part.report.counts]
         own = [report for report in result.subtasks if report.counts is None]
         found = [claim for part in data.subtasks[::-1] for claim in part.found.checked]
@@ -208,7 +211,7 @@ class _Page:
             picture=plan_picture(result.subtasks),
             spans=timeline(agents, data.made_at),
             course=course[-_COURSE:],
-            decisions=[line(event) for event in data.events if event.type in _DECISIONS],
+            decisions=[event_line(event) for event in data.events if event.type in _DECISIONS],
             json=as_json,
             sums=sums,
             critical=longest_chain(own, data.made_at)[1],
@@ -221,9 +224,9 @@ class _Page:
         return charts_of(table.columns, table.rows, table.total)
 
     def behind_charts(self) -> list[tuple[str, str, Chart]]:
-        """Returns the charts of the query results that the answer's claims rest on.
+        """Returns the charts of query results behind the answer's claims.
 
-        Each comes with the place of its output and the call that brought it.
+        Each comes with the place of its output and the call.
         """
         outputs = chain.from_iterable(link.outputs for link in self.links)
         calls = chain.from_iterable(part.calls for part in self._data.subtasks)
@@ -248,14 +251,14 @@ class _Page:
         return int(count * self._share) + 1
 
     def of_subtask(self, items: Sequence[Any]) -> Sequence[Any]:
-        """Returns the first items of a subtask's list, of which all subtasks together have _ROWS."""
+        """Returns the first items of a subtask's list: all subtasks together have _ROWS."""
         return items[: self._most(_ROWS // max(1, len(self._data.subtasks)))]
 
     def markdown(self, text: str, above: str = "", unsupported: Sequence[str] = ()) -> Markup:
-        """Returns a foreign text as HTML.
+        """Returns a foreign text as HTML, with links to subtasks and evidence.
 
-        Its marks lead to subtasks of the run `above`, its claims to evidence. What is `unsupported`
-        is marked; without it, the unsupported claims of the answer.
+        The subtasks are those of the run `above`. `unsupported` claims are marked, by default the
+        answer's.
         """
         marks, pattern = self._marks(unsupported) if unsupported else self._of_answer
         env: dict[str, Any] = {"places": self.places, "above": above, "href": ""}
@@ -263,7 +266,10 @@ class _Page:
         return Markup(self._markdown.render(_visible(text), env))  # made by markdown-it with HTML off
 
     def _marks(self, unsupported: Sequence[str]) -> tuple[dict[str, tuple[str, bool]], re.Pattern[str]]:
-        """Returns the marks in a text, each with its place and any doubt, and their pattern."""
+        """Returns the marks in a text by their words, and the pattern that finds them.
+
+        Each has its place and any doubt.
+        """
         marks = dict(self._claims)
         for text in filter(None, map(_visible, unsupported)):
             place, _ = marks.get(text, ("unsupported", True))
@@ -273,20 +279,20 @@ class _Page:
         return marks, re.compile(f"{MARK.pattern}{known}")
 
     def words(self, text: str, most: int) -> str:
-        """Returns a text of at most so many characters, fewer where the page has no room."""
+        """Returns a text of at most `most` characters, fewer if the page has no room."""
         return _short(text, max(40, int(most * self._share)))
 
     def answer(self) -> str:
-        """Returns the answer, or as much of it as the page has room for."""
+        """Returns the answer, cut to the room of the page."""
         return cut(self._data.evidence.answer, int(_ANSWER_BYTES * self._share))
 
     def cut(self, text: str | None) -> str:
-        """Returns as much of a text as the page has room for."""
+        """Returns a text, cut to the room of the page."""
         return cut(text or "", self._longest)
 
 
 def _texts_of(data: ReportData) -> Iterator[str]:
-    """Yields the texts that can be cut: calls, prompts and findings."""
+    """Yields the texts that may be cut: calls, prompts and findings."""
     prompts = [*data.prompts]
     for part in data.subtasks:
         yield part.found.text
@@ -308,12 +314,12 @@ def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
 
 
 def _printed(value: object) -> object:
-    """Returns a template's output: our HTML as it is, hidden characters in other text shown."""
+    """Returns a template's output; outside our HTML, hidden characters are made visible."""
     return value if isinstance(value, Markup) else _visible(str(value))
 
 
 def _short(text: str, limit: int) -> str:
-    """Returns a text on one line, cut to `limit` characters, with invisible ones made visible."""
+    """Returns a text on one line of `limit` characters, with hidden characters visible."""
     line = _visible(" ".join(text[: 4 * limit].split()))  # more would be cut anyway
     if len(line) <= limit:
         return line
@@ -326,7 +332,7 @@ def _moment(at: datetime | str | None) -> str:
 
 
 def templates_in(*folders: Path) -> Environment:
-    """Returns the templates of some folders, which escape all text and make it visible."""
+    """Returns the templates in some folders, which escape text and make all of it visible."""
     made = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,
@@ -347,15 +353,15 @@ _CSS = (_FOLDER / "report.css").read_text(encoding="utf-8")
 
 
 class _Renderer(RendererHTML):
-    """Shows the host of each link; a text outside links gets links to subtasks and evidence."""
+    """Renders links with their host; other texts get links to subtasks and evidence."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, _: object, env: MutableMapping[str, Any]) -> str:
-        """Begins a link; `[text]()` is text."""
+        """Begins a link; `[text]()` becomes text."""
         env["href"] = href = str(tokens[idx].attrs["href"])
         return f'<a href="{escape(href)}" rel="noreferrer noopener">' if href else ""
 
     def link_close(self, _: Sequence[Token], __: int, ___: object, env: MutableMapping[str, Any]) -> str:
-        """Ends a link with its host."""
+        """Ends a link and adds its host."""
         href, env["href"] = env["href"], ""
         return f'</a><span class="host"> ({escape(_host(href))})</span>' if href else ""
 
@@ -380,7 +386,7 @@ def _annotated(
     above: str,
     **_: Any,
 ) -> Iterator[str]:
-    """Yields a text as HTML, its marks as links to subtasks, its claims as links to their evidence."""
+    """Yields a text as HTML, with marks linked to subtasks and claims to evidence."""
     start = 0
     for found in pattern.finditer(text):
         yield escape(text[start : found.start()])
@@ -394,7 +400,7 @@ def _annotated(
 
 
 def _cited(written: str, listed: str, places: dict[str, str], above: str) -> str:
-    """Returns a mark with links to the subtasks that it lists; a mark of none is a text."""
+    """Returns a mark with links to its subtasks; a mark without any is text."""
     linked: list[str] = []
     is_known = False
     for name in map(str.strip, listed.split(",")):

@@ -1,1 +1,1 @@
-"""A run as the command line sees it: its options, its start, its handle, its outcome."""
+"""A run for commands: its options, start, state and outcome."""

@@ -1,4 +1,4 @@
-"""Requests that build on earlier runs: a further question, the plan once more, one change."""
+"""Requests that build on earlier runs: further questions, repeated plans, single changes."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,39 +23,40 @@ _SHOWN = 5
 
 
 async def built_on(client: Client, wanted: RunRequest, runs: Sequence[str]) -> RunRequest:
-    """Returns a request that builds on some runs; the first gives team and owner where it has none.
+    """Returns a request that builds on some runs.
 
-    Raises CommandFailed for a run that is not there, SupervisionError for too many of them.
+    The first of them gives team and owner if the request has none. Raises CommandFailed for a
+    missing run, and SupervisionError for too many runs.
     """
     ids = [await find_run(client, each) for each in runs]
-    before = await _recorded(Run(client, ids[0]))
+    before = await _recorded_request(Run(client, ids[0]))
     changes: dict[str, Any] = {"reuse_from": [*wanted.reuse_from, *ids]}
     if wanted.team is None and before.team is not None:
         changes["team"] = before.team
     if before.owner and not wanted.owner:
         changes["metadata"] = {**wanted.metadata, "owner": before.metadata["owner"]}
-    return _checked(wanted, changes)
+    return _check_changed(wanted, changes)
 
 
 async def once_more(run: Run, store: ArtifactStore, *, failed: bool = False) -> RunRequest:
-    """Returns the request of a run with its plan, which takes what is the same from it.
+    """Returns the request of a run with its plan, which takes unchanged findings from it.
 
-    With `failed` all that did not fail is taken, whatever it was made from. A run that answered
-    without a plan gets another one. Raises CommandFailed.
+    With `failed` it takes every finding of work that did not fail. A run that answered without a
+    plan gets a new plan. Raises CommandFailed.
     """
-    before = await _recorded(run)
-    earlier = await _loaded(run, store)
+    before = await _recorded_request(run)
+    earlier = await _load_run(run, store)
     # Without attachments it has the run's own copies: uploads may have been deleted since.
     changes: dict[str, Any] = {"reuse_from": [run.id], "attachments": [], "plan": None}
     if earlier.plan.subtasks:
-        changes["plan"] = _again(earlier, failed=failed)
+        changes["plan"] = _plan_to_repeat(earlier, failed=failed)
         changes["strategy"] = "plan"
     elif failed:
         raise CommandFailed(FAILED, f"run '{run.id}' had no subtasks, so none of them failed")
-    return _checked(before, changes)
+    return _check_changed(before, changes)
 
 
-def _again(earlier: "EarlierRun", *, failed: bool) -> Plan:
+def _plan_to_repeat(earlier: "EarlierRun", *, failed: bool) -> Plan:
     run_id = earlier.begun.run_id
     if failed:
         return plan_of_failed(earlier.plan, earlier.reports, run_id)
@@ -65,10 +66,10 @@ def _again(earlier: "EarlierRun", *, failed: bool) -> Plan:
     return plan
 
 
-def changed(request: RunRequest, subtask_id: str, description: str) -> RunRequest:
+def with_subtask_description(request: RunRequest, subtask_id: str, description: str) -> RunRequest:
     """Returns a request whose plan has another description of a subtask.
 
-    Raises CommandFailed without that.
+    Raises CommandFailed if there is no such subtask.
     """
     plan = _plan_of(request)
     ids = [subtask.id for subtask in plan.subtasks]
@@ -78,18 +79,18 @@ def changed(request: RunRequest, subtask_id: str, description: str) -> RunReques
     place = ids.index(subtask_id)
     subtasks = [*plan.subtasks]
     subtasks[place] = subtasks[place].model_copy(update={"description": description})
-    return _checked(request, {"plan": plan.model_copy(update={"subtasks": subtasks})})
+    return _check_changed(request, {"plan": plan.model_copy(update={"subtasks": subtasks})})
 
 
 def with_plan(request: RunRequest, plan: Plan, run_id: str) -> RunRequest:
-    """Returns a request with a changed plan of that run in place of its own."""
-    return _checked(request, {"plan": plan_again(plan, run_id), "strategy": "plan"})
+    """Returns a request with a changed plan of that run."""
+    return _check_changed(request, {"plan": plan_again(plan, run_id), "strategy": "plan"})
 
 
 def with_model(request: RunRequest, role: str, models: list[str]) -> RunRequest:
     """Returns a request in which a role has these models."""
     roles = {**request.models.roles, role: models}
-    return _checked(request, {"models": request.models.model_copy(update={"roles": roles})})
+    return _check_changed(request, {"models": request.models.model_copy(update={"roles": roles})})
 
 
 def _plan_of(request: RunRequest) -> Plan:
@@ -99,7 +100,7 @@ def _plan_of(request: RunRequest) -> Plan:
     return request.plan
 
 
-async def _recorded(run: Run) -> RunRequest:
+async def _recorded_request(run: Run) -> RunRequest:
     """Returns the request of a run. Raises CommandFailed if the server no longer has it."""
     await run.require()
     recorded = await recorded_request(run)
@@ -109,7 +110,7 @@ async def _recorded(run: Run) -> RunRequest:
     return parse_request(dict(recorded))
 
 
-async def _loaded(run: Run, store: ArtifactStore) -> "EarlierRun":
+async def _load_run(run: Run, store: ArtifactStore) -> "EarlierRun":
     # loads teams and their tools: 0.1 s for some commands only
     from activities.reuse.earlier_runs import EarlierRuns
 
@@ -120,16 +121,16 @@ async def _loaded(run: Run, store: ArtifactStore) -> "EarlierRun":
     return earlier
 
 
-def _checked(request: RunRequest, changes: Mapping[str, Any]) -> RunRequest:
-    """Returns a changed request, read anew.
+def _check_changed(request: RunRequest, changes: Mapping[str, Any]) -> RunRequest:
+    """Returns a changed request after a new check.
 
-    Raises SupervisionError `InvalidRequest` with what is wrong.
+    Raises SupervisionError `InvalidRequest`.
     """
     return parse_request(request.model_copy(update=dict(changes)).model_dump())
 
 
-async def builders(client: Client, run_ids: Sequence[str]) -> dict[str, list[str]]:
-    """Returns the open runs that build on each of these, by these."""
+async def runs_built_on(client: Client, run_ids: Sequence[str]) -> dict[str, list[str]]:
+    """Returns the open runs that build on each of these runs, by its id."""
     wanted, found = set(run_ids), dict[str, list[str]]()
     query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
     async for each in client.list_workflows(query):
@@ -142,7 +143,7 @@ async def builders(client: Client, run_ids: Sequence[str]) -> dict[str, list[str
 
 
 def built_on_words(run_id: str, by: Sequence[str]) -> str:
-    """Returns a sentence on the open runs that build on a run which is to be deleted."""
+    """Returns a sentence on the open runs that build on a run to be deleted."""
     more = f" and {len(by) - _SHOWN} more" if len(by) > _SHOWN else ""
     named = ", ".join(f"'{each}'" for each in by[:_SHOWN])
     words = f"run '{run_id}' is built on by open runs: {named}{more}"

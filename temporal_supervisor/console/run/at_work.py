@@ -1,4 +1,4 @@
-"""The state of a call in flight, by its last heartbeat: queued, reading its prompt, writing."""
+"""The state of a call in flight, from its last heartbeat: queued, reading, writing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,20 +14,23 @@ _STAGES = {"turn": "waits for its turn", "reading": "reading the prompt"}
 
 
 async def tail_of(run: Run, described: WorkflowExecutionDescription) -> str:
-    """Returns the end of the longest text that a call of a workflow writes, else what one of its calls does."""
+    """Returns the end of the longest text being written by a workflow's calls.
+
+    Without one, it is a phrase on what a call does.
+    """
     pending = described.raw_description.pending_activities
     beats = [(activity, await last_beat(run, activity)) for activity in pending]
     tail = max((str(beat.get("tail") or "") for _, beat in beats), key=len, default="")
-    return tail or next(filter(None, (_stage(*each) for each in beats)), "")
+    return tail or next(filter(None, (_stage_words(*each) for each in beats)), "")
 
 
 def is_at_work(activity: PendingActivityInfo) -> bool:
-    """True if the attempt under way has said something of itself: one before it failed, or was lost, but it goes on."""
+    """True if the present attempt has sent a heartbeat, although an earlier one failed."""
     started = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
     return started and activity.last_heartbeat_time.ToNanoseconds() > activity.last_started_time.ToNanoseconds()
 
 
-def _stage(activity: PendingActivityInfo, beat: Mapping[str, Any]) -> str:
+def _stage_words(activity: PendingActivityInfo, beat: Mapping[str, Any]) -> str:
     words = _STAGES.get(str(beat.get("stage")), "")
     if not words or not is_at_work(activity):
         return ""

@@ -1,4 +1,4 @@
-"""A command as typer calls it: its work, with the parameters that all share, access and an exit code."""
+"""The adapter from a command's function to typer, with access and an exit code."""
 
 import inspect
 from collections.abc import Callable, Coroutine
@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from temporal_supervisor.console.base.command import access, perform
 from temporal_supervisor.console.base.terminal import Report
 from temporal_supervisor.console.run.found_runs import find_run
-from temporal_supervisor.console.run.standstill import silence
+from temporal_supervisor.console.run.standstill import explain_silence
 from temporal_supervisor.messages import NoAnswer
 from temporal_supervisor.runs import Run
 
@@ -25,10 +25,10 @@ _PREFIX = "Value error, "  # of the library that typer checks values with
 
 
 class Commands(TyperGroup):
-    """All commands. What is wrong with a value is said in the words for it alone."""
+    """All commands; errors in values are reported by their own message alone."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command that was named."""
+        """Runs the named command."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as wrong:
@@ -37,9 +37,10 @@ class Commands(TyperGroup):
 
 
 def command(work: Callable[..., Coroutine[Any, Any, Report | int]]) -> Callable[..., NoReturn]:
-    """Returns the function for typer that does some work, shows its report and exits.
+    """Returns a function for typer that does the work, prints its report and exits.
 
-    The work gets its parameter `run` by an id and `access` from the global options; a report has `--json`.
+    Its parameter `run` is given as an id, and `access` comes from the global options. Work with a
+    report has the option `--json`.
     """
     signature = inspect.signature(work)
     shown = {name: parameter for name, parameter in signature.parameters.items() if name != "access"}
@@ -61,7 +62,7 @@ def command(work: Callable[..., Coroutine[Any, Any, Report | int]]) -> Callable[
                     given["run"] = Run(client, await find_run(client, given.pop("run_id")))
                 return await work(**given, **({"access": access} if "access" in signature.parameters else {}))
             except NoAnswer as error:
-                raise await silence(await access.client(), error) from error
+                raise await explain_silence(await access.client(), error) from error
 
         raise typer.Exit(perform(access, answered, as_json=as_json))
 

@@ -1,4 +1,4 @@
-"""Files of this machine as a run reads them, and the `data.toml` that describes them, checked before a run starts."""
+"""Files of this machine as runs read them, and their `data.toml`, checked before a start."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,20 +18,23 @@ _EXAMPLE = "own-files#what-the-data-mean"
 
 
 async def reports_on(files: list[DataFile]) -> list[FileReport]:
-    """Returns the report of each file.
+    """Returns a report on each file.
 
-    Raises CommandFailed if one cannot be opened, or is described wrongly.
+    Raises CommandFailed if a file can't be opened, or is described wrongly.
     """
     toml = _description_of(files)
     if toml is not None:
-        _checked(toml)
+        _check_description(toml)
     reports = await _reports(files)
     _refuse_mistakes(toml, reports)
     return reports
 
 
 def with_description(files: list[DataFile], described: Path | None) -> list[DataFile]:
-    """Returns the files with that description in place of their own `data.toml`. Raises CommandFailed without files."""
+    """Returns the files with a description in place of their own `data.toml`.
+
+    Raises CommandFailed without files.
+    """
     if described is None:
         return files
     if not described.is_file():
@@ -45,11 +48,11 @@ def with_description(files: list[DataFile], described: Path | None) -> list[Data
 
 
 async def check_description(files: list[DataFile]) -> None:
-    """Raises CommandFailed if the `data.toml` among the files can't be used, or names what is not there."""
+    """Raises CommandFailed if a `data.toml` is invalid, or describes missing things."""
     toml = _description_of(files)
     if toml is None:
         return
-    keys = list(_checked(toml).says.tables)
+    keys = list(_check_description(toml).says.tables)
     named = [file for file in files if any(key == file.name or key.startswith(f"{file.name}/") for key in keys)]
     covered = {key for key in keys for file in named if key == file.name or key.startswith(f"{file.name}/")}
     # A table that is named alone may stand in any of the files.
@@ -59,7 +62,10 @@ async def check_description(files: list[DataFile]) -> None:
 
 
 async def check_readable(files: list[DataFile]) -> None:
-    """Raises CommandFailed if there are files and none of them can be read; the smallest ones are tried first."""
+    """Raises CommandFailed if none of the files can be read.
+
+    The smallest ones are tried first.
+    """
     tried = sorted((file for file in files if file.name != DATA_TOML), key=_size)
     problems: list[str] = []
     for file in tried:
@@ -75,7 +81,7 @@ async def check_readable(files: list[DataFile]) -> None:
 
 
 def _size(file: DataFile) -> int:
-    """Returns the size of a file; of one that is not looked at 0."""
+    """Returns the size of a file in bytes; 0 if it can't be read."""
     return 0 if file.problem else file.path.stat().st_size
 
 
@@ -83,10 +89,10 @@ def _description_of(files: Sequence[DataFile]) -> DataFile | None:
     return next((file for file in files if file.name == DATA_TOML and not file.problem), None)
 
 
-def _checked(toml: DataFile) -> Written:
+def _check_description(toml: DataFile) -> Written:
     """Returns the content of a description.
 
-    Raises CommandFailed with the file, the line, and what to do.
+    Raises CommandFailed with the file, the line and the remedy.
     """
     try:
         with toml.path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Runs as the server lists them, found by what a person calls them, and what their histories hold."""
+"""Runs in the server's lists, found by any name that people use, and their histories."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,18 +31,24 @@ STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
 
 
 async def recorded_goal(run: Run) -> str:
-    """Returns the goal in the run's input; empty if it can't be read: any client may have sent it."""
+    """Returns the goal in the run's input; empty if it can't be read.
+
+    Any client may have sent it.
+    """
     return goal_in(await recorded_request(run))
 
 
 def goal_in(request: Mapping[str, Any]) -> str:
-    """Returns the goal of a recorded request; empty if it has none: any client may have sent it."""
+    """Returns the goal of a recorded request; empty without one.
+
+    Any client may have sent it.
+    """
     goal = request.get("goal")
     return goal if isinstance(goal, str) else ""
 
 
 async def recorded_request(run: Run) -> Mapping[str, Any]:
-    """Returns the request in the run's input, as its caller sent it; empty if it can't be read."""
+    """Returns the request as its caller sent it; empty if it can't be read."""
     async for event in run.handle.fetch_history_events(page_size=1):
         sent = event.workflow_execution_started_event_attributes.input.payloads
         return await first_object(run.client, sent)
@@ -50,7 +56,7 @@ async def recorded_request(run: Run) -> Mapping[str, Any]:
 
 
 async def recorded_store(run: Run) -> str | None:
-    """Returns the id of the store that the run's first activities name; None if there were none yet."""
+    """Returns the id of the store in the run's first activities; None before these."""
     async for event in run.handle.fetch_history_events(page_size=_STORE_EVENTS):
         payloads = event.activity_task_scheduled_event_attributes.input.payloads
         named = (await first_object(run.client, payloads)).get("run")
@@ -62,12 +68,12 @@ async def recorded_store(run: Run) -> str | None:
 
 
 async def last_beat(run: Run, activity: PendingActivityInfo) -> Mapping[str, Any]:
-    """Returns the details of an activity's last heartbeat; nothing if none can be read."""
+    """Returns the details of an activity's last heartbeat; empty if unreadable."""
     return await first_object(run.client, activity.heartbeat_details.payloads)
 
 
 async def first_object(client: Client, payloads: Sequence[Payload]) -> Mapping[str, Any]:
-    """Returns the JSON object that payloads begin with; an empty one if there is none or it can't be read."""
+    """Returns the JSON object in the first payload; empty if there is none."""
     try:
         values = await client.data_converter.decode(payloads)
     except Exception:  # converters raise whatever they like
@@ -75,13 +81,13 @@ async def first_object(client: Client, payloads: Sequence[Payload]) -> Mapping[s
     return values[0] if values and isinstance(values[0], dict) else {}
 
 
-def quoted(text: str) -> str:
-    """Returns text as a query for workflows has it."""
+def query_text(text: str) -> str:
+    """Returns a text quoted for a query of workflows."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
-    """Returns (phase, team, cost so far) as the server keeps them, in search attributes or the memo; "" if unknown."""
+async def listed_facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
+    """Returns phase, team and cost so far from search attributes or memo; "" if unknown."""
     attributes = execution.typed_search_attributes
     phase, team = attributes.get(_PHASE), attributes.get(_TEAM)
     if not phase or not team:
@@ -90,7 +96,7 @@ async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
     return str(phase or ""), str(team or ""), attributes.get(_USD)
 
 
-def stuck(described: WorkflowExecutionDescription) -> str | None:
+def stuck_sentence(described: WorkflowExecutionDescription) -> str | None:
     """Returns a sentence if a workflow's code keeps failing, else None."""
     failed = described.raw_description.pending_workflow_task.attempt - 1
     return f"its workflow code failed {counted(failed, 'time')} in a row" if failed > 0 else None
@@ -102,23 +108,24 @@ _SHOWN = 5
 
 
 def short_id(run_id: str) -> str:
-    """Returns the part of an id that `find_run` needs: its last word if it was made of a goal."""
+    """Returns the part of an id that `find_run` needs: the last word of a generated id."""
     is_made = run_id.startswith(_GENERATED) and "/" not in run_id  # that is in nested runs' ids
     return run_id.rpartition("-")[2] if is_made else run_id
 
 
 def no_runs(namespace: str) -> str:
-    """Returns the message for a place without runs."""
+    """Returns the message for a namespace without runs."""
     return f"there is no run in namespace '{namespace}': start one with {hint('run', EXAMPLE_GOAL)}"
 
 
 async def find_run(client: Client, given: str | None) -> str:
-    """Returns the id of the run that `given` means, the newest one's without it. Raises CommandFailed.
+    """Returns the id of the run that `given` means, by default the newest one.
 
-    An id that nothing matches is returned as it is: the artifact store may still have it.
+    An id without a match is returned unchanged, because the artifact store may still have it.
+    Raises CommandFailed.
     """
     if given is None:
-        if newest := await roots(client, 1):
+        if newest := await list_roots(client, 1):
             return newest[0].id
         raise CommandFailed(FAILED, no_runs(client.namespace))
     try:
@@ -127,22 +134,22 @@ async def find_run(client: Client, given: str | None) -> str:
     except RPCError as error:
         if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
             raise
-    ids = [execution.id for execution in await roots(client)] if given.strip() else []
+    ids = [execution.id for execution in await list_roots(client)] if given.strip() else []
     matches = [run_id for run_id in ids if run_id.startswith(given) or short_id(run_id) == given]
     if len(matches) > 1:
         raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {', '.join(matches[:_SHOWN])}")
     return matches[0] if matches else given
 
 
-async def roots(
+async def list_roots(
     client: Client, limit: int | None = None, state: str | None = None, begins: str = ""
 ) -> list[WorkflowExecution]:
-    """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end.
+    """Returns at most `limit` runs without nested ones, newest first.
 
-    With `begins` only those whose ids begin so.
+    The server sorts by end. With `begins` only runs whose ids begin so are listed.
     """
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
-    query += f" AND WorkflowId STARTS_WITH {quoted(begins)}" if begins else ""
+    query += f" AND WorkflowId STARTS_WITH {query_text(begins)}" if begins else ""
     most = max(limit or 0, _SEARCHED_RUNS)
     runs = [run async for run in client.list_workflows(query, limit=most) if not is_child_id(run.id, run.parent_id)]
     newest: dict[str, WorkflowExecution] = {}
@@ -151,10 +158,19 @@ async def roots(
     return list(newest.values())[:limit]
 
 
-async def tree(client: Client, run_id: str, state: str | None = None) -> list[WorkflowExecution]:
-    """Returns the executions of a run, of its worker agents and of nested runs; none of a workflow that started it."""
-    query = f"(WorkflowId = {quoted(run_id)} OR WorkflowId STARTS_WITH {quoted(run_id + '/')})"
-    query += f" AND ExecutionStatus = '{state}'" if state else ""
+async def list_tree(
+    client: Client,
+    run_id: str,
+    state: str | None = None,
+) -> list[WorkflowExecution]:
+    """Returns the executions of a run, its worker agents and its nested runs.
+
+    A workflow of the user's that started the run is not among them.
+    """
+    children = query_text(f"{run_id}/")
+    query = f"(WorkflowId = {query_text(run_id)} OR WorkflowId STARTS_WITH {children})"
+    if state:
+        query += f" AND ExecutionStatus = '{state}'"
     own, below = list[WorkflowExecution](), list[WorkflowExecution]()
     async for each in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT):
         if is_child_id(each.id, each.parent_id):

@@ -1,4 +1,4 @@
-"""Objects that the histories of an open run name, but that the artifact store no longer has.
+"""Objects that an open run's histories refer to, but that the store has lost.
 
 This happens when a backup is restored.
 """
@@ -20,7 +20,7 @@ _REFERENCES = ("ref", "head")  # as `activities.attempts` has them
 
 @dataclass(frozen=True)
 class Loss:
-    """The first lost object that a workflow names, the event that brought it, and the task to which a reset goes."""
+    """The first lost object of a workflow: the event that brought it, and the task to reset to."""
 
     workflow_id: str
     execution_id: str
@@ -32,8 +32,8 @@ class Loss:
 async def losses_of(run: Run, store: ArtifactStore, places: Sequence[tuple[str, str]]) -> list[Loss]:
     """Returns the first loss of each of these open workflows, the run's own first.
 
-    One that a reset of the workflow above begins anew is left out: it finds what is left of its own, and pays the rest.
-    Raises as the store does.
+    A workflow that a reset of its parent starts again is left out: it finds what is left of its own
+    work, and pays for the rest. Raises the store's errors.
     """
     stored = set(await store.list_keys(run_prefix(run.id)))
     losses, begun_anew = list[Loss](), list[str]()
@@ -51,29 +51,29 @@ async def losses_of(run: Run, store: ArtifactStore, places: Sequence[tuple[str, 
 
 
 async def _first_loss(run: Run, events: Sequence[HistoryEvent], stored: set[str]) -> tuple[int, str, int] | None:
-    """Returns the event whose result names a lost object, its key, and the end of the task that asked for it."""
+    """Returns the first event whose result is lost, its key, and the end of its task."""
     asked_by = {event.event_id: _task_of(event) for event in events}
     for event in events:
         began, payloads = _result_of(event)
         if not payloads:
             continue
-        for key in await _named(run.client, payloads):
+        for key in await _references_in(run.client, payloads):
             if key.startswith(run_prefix(run.id)) and key not in stored:
                 return event.event_id, key, asked_by[began]
     return None
 
 
 def _task_of(event: HistoryEvent) -> int:
-    """Returns the end of the workflow task whose command an event is; 0 if it is none's."""
+    """Returns the end of the workflow task that issued an event's command; 0 without one."""
     if event.HasField("activity_task_scheduled_event_attributes"):
         return event.activity_task_scheduled_event_attributes.workflow_task_completed_event_id
     return event.start_child_workflow_execution_initiated_event_attributes.workflow_task_completed_event_id
 
 
 def _result_of(event: HistoryEvent) -> tuple[int, Sequence[Payload]]:
-    """Returns the number of the event that began an activity or a child, and its result.
+    """Returns the number of the event that began an activity or child, and its result.
 
-    The result of a child that failed is the details of its error. Other events have none.
+    The result of a failed child is its error's details. Other events have none.
     """
     if event.HasField("activity_task_completed_event_attributes"):
         activity = event.activity_task_completed_event_attributes
@@ -89,19 +89,19 @@ def _result_of(event: HistoryEvent) -> tuple[int, Sequence[Payload]]:
 
 
 def _children_after(events: Sequence[HistoryEvent], event_id: int) -> list[str]:
-    """Returns the ids of the children that were begun after an event."""
+    """Returns the ids of the children that began after an event."""
     begun = [event for event in events if event.event_id > event_id]
     ids = [event.start_child_workflow_execution_initiated_event_attributes.workflow_id for event in begun]
     return [workflow_id for workflow_id in ids if workflow_id]
 
 
-async def _named(client: Client, payloads: Sequence[Payload]) -> list[str]:
+async def _references_in(client: Client, payloads: Sequence[Payload]) -> list[str]:
     """Returns the references in payloads."""
     return [key for value in await client.data_converter.decode(payloads) for key in _references(value)]
 
 
 def _references(value: Any, name: str = "") -> Iterator[str]:
-    """Yields every reference in JSON, found by the names that fields for references have."""
+    """Yields the references in JSON, recognised by the names of their fields."""
     if isinstance(value, dict):
         for field, item in value.items():
             yield from _references(item, field)

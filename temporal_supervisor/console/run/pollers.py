@@ -1,4 +1,4 @@
-"""The Workers that serve a queue, and their builds, as the server knows them."""
+"""The Workers that poll a queue, and their builds, as the server knows them."""
 
 import os
 import socket
@@ -30,45 +30,45 @@ _FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the serv
 
 @dataclass(frozen=True)
 class Polled:
-    """The Workers that polled a queue a moment ago, by their identity, and the build that is its `current` one."""
+    """The Workers that polled a queue recently, and its `current` build."""
 
     workers: list[PollerInfo]
     current: str
 
     @property
     def served(self) -> set[str]:
-        """The builds of those that have not ended; "" stands for Workers without one."""
-        return {worker.deployment_options.build_id for worker in self.workers if not gone(worker.identity)}
+        """The builds of Workers that still run; "" stands for Workers without one."""
+        return {worker.deployment_options.build_id for worker in self.workers if not has_ended_here(worker.identity)}
 
-    def since(self, moment: datetime, build: str = "") -> list[PollerInfo]:
-        """Returns the Workers, of a build if one is named, that polled after a moment.
+    def polled_since(self, moment: datetime, build: str = "") -> list[PollerInfo]:
+        """Returns the Workers, optionally of one build, that polled after a moment.
 
-        A Worker that was lost before stays listed, but polls no more.
+        A lost Worker stays listed, but polls no more.
         """
         later = [worker for worker in self.workers if _polled_at(worker) > moment]
-        alive = [worker for worker in later if not gone(worker.identity)]
+        alive = [worker for worker in later if not has_ended_here(worker.identity)]
         return [worker for worker in alive if build in ("", worker.deployment_options.build_id)]
 
     def read_teams_of(self, mark: str) -> bool:
-        """True if all that have not ended find teams in the folders with this mark."""
-        alive = [worker for worker in self.workers if not gone(worker.identity)]
+        """True if all running Workers use the team folders with this mark."""
+        alive = [worker for worker in self.workers if not has_ended_here(worker.identity)]
         return {teams_of(worker.identity) for worker in alive} == {mark}
 
     @property
     def set_current(self) -> str:
-        """The command that makes a build the current one: the only one that is served, else any."""
+        """The command that makes a build current: the only one that is served, else any."""
         build = "".join(self.served) if len(self.served) == 1 else "BUILD"
         return f"`{_SET_CURRENT} --build-id {build or 'BUILD'}`"
 
     @property
     def none_current(self) -> str:
-        """The problem of new runs if all Workers have builds, of which none is current; else none."""
+        """The problem of new runs if all builds are not current; empty otherwise."""
         waits = self.served and "" not in self.served and not self.current
         return f"none is current, so new runs wait; served: {', '.join(sorted(self.served))}" if waits else ""
 
 
-async def polled(client: Client, queue: str) -> Polled:
-    """Returns the Workers of a queue."""
+async def read_pollers(client: Client, queue: str) -> Polled:
+    """Returns the Workers of a queue, as the server lists them."""
     # A process that serves the queue of workflows serves its activities, too.
     kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if queue == WORKFLOW_QUEUE else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
     name = TaskQueue(name=queue)
@@ -76,37 +76,40 @@ async def polled(client: Client, queue: str) -> Polled:
     described = await client.workflow_service.describe_task_queue(request, timeout=RPC_TIMEOUT)
     workers = sorted(described.pollers, key=lambda worker: worker.identity)
     current = described.versioning_info.current_deployment_version.build_id
-    return Polled([worker for worker in workers if _age(worker) <= _FRESH], current)
+    return Polled([worker for worker in workers if _time_since_poll(worker) <= _FRESH], current)
 
 
 def worker_of(queue: str) -> tuple[str, Sequence[str]]:
-    """Returns the Worker that serves a queue, in words, and the options that start it."""
+    """Returns a queue's kind of Worker in words, and the options that start one."""
     pool = queue.removeprefix(f"{WORKFLOW_QUEUE}.")
     if pool != queue:
         return f"a Worker of pool {pool}", ("--pool", pool)
     return f"a Worker for {WORK.get(queue, f'queue {queue}')}", ("--roles", "outward") if queue == OUTWARD_QUEUE else ()
 
 
-def shown(workers: list[PollerInfo]) -> str:
-    """Returns Workers as people read them: one that was killed stays listed for a while."""
-    words = [(each.identity, "ended, " * gone(each.identity), int(_age(each).total_seconds())) for each in workers]
+def workers_line(workers: list[PollerInfo]) -> str:
+    """Returns Workers in words; a killed one stays listed for a while."""
+    words = [
+        (each.identity, "ended, " * has_ended_here(each.identity), int(_time_since_poll(each).total_seconds()))
+        for each in workers
+    ]
     return ", ".join(f"{process_of(name)} ({ended}polled {max(0, seconds)} s ago)" for name, ended, seconds in words)
 
 
 async def worker_of_other_store(client: Client, store_id: str | None) -> tuple[str, str]:
-    """Returns a live Worker that uses another artifact store, and the beginning of that store's id; ("", "") if none.
+    """Returns a running Worker with another store, and that store's first characters.
 
-    A Worker that began before its store had an id does not say which one it uses.
+    ("", "") without one. A Worker that began before its store had an id does not state any.
     """
-    for worker in (await polled(client, WORKFLOW_QUEUE)).workers:
+    for worker in (await read_pollers(client, WORKFLOW_QUEUE)).workers:
         other = other_store(worker.identity, store_id)
-        if other and not gone(worker.identity):
+        if other and not has_ended_here(worker.identity):
             return process_of(worker.identity), other
     return "", ""
 
 
-def gone(identity: str) -> bool:
-    """True if an identity is of a process of this machine that has ended."""
+def has_ended_here(identity: str) -> bool:
+    """True if an identity belongs to a process of this machine that has ended."""
     pid, _, host = process_of(identity).partition("@")
     try:
         if host == socket.gethostname() and pid.isdecimal():
@@ -116,7 +119,7 @@ def gone(identity: str) -> bool:
     return False
 
 
-def _age(poller: PollerInfo) -> timedelta:
+def _time_since_poll(poller: PollerInfo) -> timedelta:
     return datetime.now(UTC) - _polled_at(poller)
 
 

@@ -1,4 +1,4 @@
-"""The options of `run`, and the request that they make: checked here, before anything is started."""
+"""The options of `run` and their request, which is checked before anything is started."""
 
 import contextlib
 import hashlib
@@ -39,7 +39,7 @@ _PARTS = {
 
 
 def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes], list[DataFile]]:
-    """Returns the request of the options of `run`, its uploads, and its files that are data.
+    """Returns the request from the options of `run`, its uploads, and its data files.
 
     Nothing is stored yet. Options override the fields of a request file. Raises CommandFailed, or
     SupervisionError `InvalidRequest`.
@@ -70,12 +70,12 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
         fields["attachments"] = attachments
     request = parse_request(fields)
     if given.get("data_from_others"):
-        request = _of_others(request, found)
+        request = _as_data_of_others(request, found)
     return request, uploads, found
 
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a request: those of a file, then those of the other options."""
+    """Returns the fields of a request: of its file, then of the other options."""
     fields: dict[str, Any] = {}
     if "request" in given:
         fields = _object_file(given["request"], '{"goal": "..."}')
@@ -105,7 +105,7 @@ def _goal(word: str) -> str:
     """Returns the goal: the word itself, or standard input for `-`. Raises CommandFailed."""
     if word == "-":
         written = sys.stdin.buffer.read(limits.ARTIFACT_BYTES)
-        return _text(written, "standard input is not UTF-8 text").strip()
+        return _decode_text(written, "standard input is not UTF-8 text").strip()
     try:
         word.encode("utf-8")
     except UnicodeEncodeError:  # bytes of a command line that are no text come as halves of surrogate pairs
@@ -113,8 +113,11 @@ def _goal(word: str) -> str:
     return word
 
 
-def _of_others(request: RunRequest, found: list[DataFile]) -> RunRequest:
-    """Returns the request with attachments that others wrote. Raises CommandFailed if there are no data."""
+def _as_data_of_others(request: RunRequest, found: list[DataFile]) -> RunRequest:
+    """Returns the request with attachments marked as written by others.
+
+    Raises CommandFailed without data.
+    """
     if not (request.attachments or found):
         raise CommandFailed(BAD_INPUT, "--data-from-others: name the data, with --data or --attach")
     marked = [attachment.model_copy(update={"trusted": False}) for attachment in request.attachments]
@@ -122,12 +125,12 @@ def _of_others(request: RunRequest, found: list[DataFile]) -> RunRequest:
 
 
 def _plan_fields(plan: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a plan without those that `plan --json` adds about its run."""
+    """Returns the fields of a plan without the ones that `plan --json` adds."""
     return {name: value for name, value in plan.items() if name not in ("run_id", "state")}
 
 
 def parsed_plan(data: bytes, name: str) -> Plan:
-    """Returns the plan in a file. Raises CommandFailed with all its problems but unknown roles."""
+    """Returns the plan in a file. Raises CommandFailed with all problems but unknown roles."""
     try:
         plan = Plan.model_validate(_plan_fields(json_object(data, name, _PLAN)), extra="forbid")
     except ValidationError as error:
@@ -139,7 +142,7 @@ def parsed_plan(data: bytes, name: str) -> Plan:
 
 
 def data_files(paths: list[Path]) -> list[DataFile]:
-    """Returns each given file, and the files in given folders. Raises CommandFailed."""
+    """Returns each given file and the files in given folders. Raises CommandFailed."""
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
         raise CommandFailed(BAD_INPUT, f"there is no file or folder {', '.join(missing)}")
@@ -150,14 +153,17 @@ def data_files(paths: list[Path]) -> list[DataFile]:
 
 
 def is_small_text(path: Path) -> bool:
-    """True for a text that fits one object of the store, and for a path without a file."""
+    """True for a text that fits one object of the store, and for a missing file."""
     if not path.is_file():
         return True
     return path.stat().st_size <= limits.ARTIFACT_BYTES and is_text(path.read_bytes())
 
 
 def read_text_file(path: Path) -> bytes:
-    """Returns the content of a UTF-8 text file within the store's size. Raises CommandFailed."""
+    """Returns the content of a UTF-8 file of at most the store's size.
+
+    Raises CommandFailed.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(limits.ARTIFACT_BYTES + 1)
@@ -166,17 +172,18 @@ def read_text_file(path: Path) -> bytes:
     if len(data) > limits.ARTIFACT_BYTES:
         too_large = f"{path} is larger than {limits.ARTIFACT_BYTES} bytes"
         raise CommandFailed(BAD_INPUT, f"{too_large}: attach a part of it")
-    _text(data, f"{path} is not UTF-8 text: worker agents read text only, so convert it first")
+    problem = f"{path} is not UTF-8 text: worker agents read text only, so convert it first"
+    _decode_text(data, problem)
     return data
 
 
 def seconds(duration: str) -> str | int:
-    """Returns a duration for the contract: a number of seconds as a number, else the text."""
+    """Returns a duration for the contract: `90` as the number 90, `30m` as it is."""
     return int(duration) if duration.isdecimal() else duration
 
 
 def check_run_id(run_id: str) -> str:
-    """Returns the id. Raises CommandFailed if it can't name a run."""
+    """Returns the id. Raises CommandFailed if it is no valid run id."""
     is_printable = bool(run_id.strip()) and run_id.isprintable()
     if not is_printable or len(run_id.encode("utf-8", "replace")) > _ID_BYTES:
         needed = f"a run id needs 1 to {_ID_BYTES} bytes of printable text"
@@ -184,8 +191,8 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
-def _text(data: bytes, problem: str) -> str:
-    """Returns the text. Raises CommandFailed with the problem if it is none."""
+def _decode_text(data: bytes, problem: str) -> str:
+    """Returns the decoded text. Raises CommandFailed with `problem` if it is binary."""
     with contextlib.suppress(UnicodeDecodeError):
         if b"\0" not in data:
             return data.decode("utf-8-sig")
@@ -193,14 +200,14 @@ def _text(data: bytes, problem: str) -> str:
 
 
 def _object_file(source: Path | str | dict[str, Any], example: str) -> dict[str, Any]:
-    """Returns the object of a JSON file; a notebook may give the object itself."""
+    """Returns the object in a JSON file; a notebook may pass the object itself."""
     if isinstance(source, dict):
         return source
     return json_object(read_text_file(Path(source)), str(source), example)
 
 
 def json_object(data: str | bytes, name: str, example: str) -> dict[str, Any]:
-    """Returns the object that is written there. Raises CommandFailed if there is none."""
+    """Returns the JSON object in `data`. Raises CommandFailed if there is none."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:

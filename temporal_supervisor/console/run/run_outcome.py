@@ -1,4 +1,4 @@
-"""All that happened in a run, and its end, from the server or from what it stored; the exit code."""
+"""The trace and the end of a run, from the server or the store, and the exit code."""
 
 import contextlib
 from dataclasses import replace
@@ -28,12 +28,15 @@ _CODES = {"cancelled": CANCELLED, "failed": FAILED, "terminated": FAILED, "timed
 
 
 def exit_code(outcome: RunOutcome) -> int:
-    """Returns the exit code of a command that shows this outcome."""
+    """Returns the exit code of a command that shows an outcome."""
     return _CODES.get(outcome.state, DONE)
 
 
 async def outcome_so_far(run: Run, store: ArtifactStore | None, *, wait: bool = False) -> RunOutcome:
-    """Returns the end of a run, or the result so far of an open one. Raises NoRun and NoAnswer."""
+    """Returns the end of a run, or the present result of an open one.
+
+    With `wait` it waits for the end. Raises NoRun and NoAnswer.
+    """
     try:
         described = await run.require()
     except NoRun:
@@ -46,19 +49,19 @@ async def outcome_so_far(run: Run, store: ArtifactStore | None, *, wait: bool = 
 
 
 async def run_outcome(run: Run, store: ArtifactStore | None) -> RunOutcome:
-    """Waits for the run's end, as long as that takes. Raises RPCError if the server goes away."""
+    """Waits for the run's end, however long. Raises RPCError if the server goes away."""
 
-    async def kept() -> RunResult | None:
+    async def stored_result() -> RunResult | None:
         stored = await stored_end(run.id, store)
         return stored[1].result if stored else None
 
-    return await run.outcome(kept)
+    return await run.outcome(stored_result)
 
 
 async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Published, RunOutcome] | None:
-    """Returns the stored end of a run, with the whole result.
+    """Returns the stored end of a run with the whole result.
 
-    None if there is nothing, or the store is away.
+    None if there is none, or the store is away.
     """
     try:
         if store is None or (published := await published_end(run_id, store)) is None:
@@ -76,16 +79,13 @@ async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Publishe
 
 
 async def published_end(run_id: str, store: ArtifactStore) -> Published | None:
-    """Returns the places of an ended run's result and trace.
-
-    None if the store has no end of it.
-    """
+    """Returns the places of an ended run's result and trace; None if they are not stored."""
     ended = await store.latest_ended(run_id)
     return Published.model_validate_json(ended) if ended else None
 
 
 async def stored_plan(run_id: str, store: ArtifactStore | None) -> Plan | None:
-    """Returns the last plan of a run that ended; None if there is none, or the store is away."""
+    """Returns the last plan of an ended run; None if it is not stored, or the store is away."""
     try:
         ended = await published_end(run_id, store) if store else None
         if store is None or ended is None or ended.facts is None or not ended.facts.plan_ref:
@@ -96,13 +96,19 @@ async def stored_plan(run_id: str, store: ArtifactStore | None) -> Plan | None:
 
 
 async def read_result(store: ArtifactStore, ref: str) -> RunResult:
-    """Returns the whole result at this reference. Raises ArtifactMissing, and ArtifactChanged if it was rewritten."""
+    """Returns the whole result at a reference.
+
+    Raises ArtifactMissing, and ArtifactChanged if it was changed.
+    """
     result = RunResult.model_validate_json(await store.get(ref))
     return result.model_copy(update={"result_ref": ref})
 
 
 async def events_of(run: Run, workflow_id: str) -> list[TraceEvent]:
-    """Returns the events of a supervisor: out of its history, or the latest ones if that does not replay here."""
+    """Returns a supervisor's events from its history.
+
+    If the history does not replay here, they are the latest events, from a query.
+    """
     # these load Workers, and the workflows with their contracts: 0.4 s for some commands only
     from temporalio.worker import (
         ExecuteWorkflowInput,
@@ -134,10 +140,10 @@ async def events_of(run: Run, workflow_id: str) -> list[TraceEvent]:
 
 
 async def full_trace(run: Run, store: ArtifactStore | None) -> list[TraceEvent]:
-    """Returns the events, numbered through. Raises NoRun if neither server nor store know the run.
+    """Returns all events of a run, numbered. Raises NoRun if server and store lack the run.
 
-    Those of an ended run are in the store, those of an open one come out of the histories. The conversations come from
-    the journal of model calls; without a store they are left out.
+    Events of an ended run are in the store; those of an open run come from histories. Conversations
+    come from the journal of model calls, and are left out without a store.
     """
     try:
         described = await run.require()
@@ -158,15 +164,15 @@ async def full_trace(run: Run, store: ArtifactStore | None) -> list[TraceEvent]:
 
 
 def _has_time(event: TraceEvent) -> bool:
-    """True for an event of a history: the end of a replay stops open work, at no time."""
+    """True for an event of a history: events made by the end of a replay have no time."""
     return datetime.fromisoformat(event.at).timestamp() > 0
 
 
 async def _with_waiting(events: list[TraceEvent], stories: AgentStories) -> list[TraceEvent]:
-    """Returns the events of a history, with the conversations of agents that wait for people.
+    """Returns the events with the conversations of agents that wait for people.
 
-    These have no open workflow. The stop at the end of the replay, which never happened, names
-    them.
+    These agents have no open workflow. The stop at the end of the replay, which never happened,
+    names them.
     """
     told = [event for event in events if _has_time(event)]
     now = datetime.now(UTC).isoformat()
@@ -179,7 +185,10 @@ async def _with_waiting(events: list[TraceEvent], stories: AgentStories) -> list
 
 
 async def stored_trace(run_id: str, store: ArtifactStore | None) -> list[TraceEvent] | None:
-    """Returns the events that the run stored at its end; None if there are none, or the store is away."""
+    """Returns the events that the run stored at its end.
+
+    None if there are none, or the store is away.
+    """
     try:
         ended = await published_end(run_id, store) if store else None
         return stored_events(await store.get(ended.trace_ref)) if store and ended else None
@@ -194,7 +203,10 @@ async def _under_way(
     stories: AgentStories,
     store: ArtifactStore,
 ) -> list[TraceEvent]:
-    """Returns the events of worker agents and nested runs that have not ended; `first_run_id` is the root's."""
+    """Returns the events of open worker agents and nested runs.
+
+    `first_run_id` is the root's.
+    """
     events: list[TraceEvent] = []
     for child in described.raw_description.pending_children:
         path = subtask_path(child.workflow_id, described.id)

@@ -1,4 +1,7 @@
-"""What a run stands still for, since when, and what helps: mostly as the server knows it, which needs no Worker."""
+"""The causes of a run's standstill, since when, and the remedies.
+
+Most are known to the server, so no Worker is needed.
+"""
 
 import asyncio
 from collections.abc import Iterable
@@ -15,8 +18,8 @@ from temporalio.client import Client, WorkflowExecutionDescription
 from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import safe_line
 from temporal_supervisor.console.run.at_work import is_at_work
-from temporal_supervisor.console.run.found_runs import WAITING, last_beat, short_id, stuck
-from temporal_supervisor.console.run.pollers import Polled, polled, shown, worker_of
+from temporal_supervisor.console.run.found_runs import WAITING, last_beat, short_id, stuck_sentence
+from temporal_supervisor.console.run.pollers import Polled, read_pollers, worker_of, workers_line
 from temporal_supervisor.messages import RPC_TIMEOUT, NoAnswer
 from temporal_supervisor.outcomes import is_open
 from temporal_supervisor.runs import Run
@@ -50,7 +53,7 @@ _BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
 
 @dataclass(frozen=True)
 class Standstill:
-    """One thing that keeps parts of a run waiting: `subjects` are its subtasks, or the supervisor's own step."""
+    """A cause that keeps parts of a run waiting: `subjects` are subtasks or a step."""
 
     waits_for: WaitsFor
     subjects: tuple[str, ...]
@@ -60,37 +63,37 @@ class Standstill:
 
     @property
     def cause(self) -> str:
-        """Who waits for whom, and since when."""
+        """The subjects, the awaited thing, and the time since."""
         first = ", ".join(self.subjects[:_SUBJECTS])
         more = len(self.subjects) - _SUBJECTS
         who = f"{first} and {more} more" if more > 0 else first
-        since = f", since {_clock(self.since)}" if self.since else ""
+        since = f", since {_clock_time(self.since)}" if self.since else ""
         verb = "waits" if len(self.subjects) == 1 else "wait"
         return safe_line(f"{who} {verb} for {self.text}{since}", limits.PARAGRAPH_BYTES)
 
     @property
     def line(self) -> str:
-        """The cause, and what helps."""
+        """The cause and its remedy on one line."""
         return f"{self.cause}: {self.helps}"
 
 
-async def observed(
+async def observed_standstills(
     run: Run,
     described: WorkflowExecutionDescription,
     *,
     answered: bool = True,
 ) -> list[Standstill]:
-    """Returns what an open run stands still for, as far as the server knows. Raises RPCError.
+    """Returns the causes of an open run's standstill that the server knows.
 
-    Not `answered`: a Worker was asked about it in vain.
+    `answered` is False if no Worker answered a query. Raises RPCError.
     """
     if not is_open(described):
         return []
     causes = []
-    if not stuck(described) and not (answered and _is_served(described)):
+    if not stuck_sentence(described) and not (answered and _is_served(described)):
         causes.append(await _no_worker(run, described))
     for workflow in await _open_workflows(run, described):
-        if why := stuck(workflow):
+        if why := stuck_sentence(workflow):
             who = (subtask_path(workflow.id, run.id) or "the run",)
             repair = hint("repair", short_id(run.id))
             helps = f"{repair} resets it if its history does not replay; else the Worker's log says why"
@@ -104,19 +107,22 @@ async def observed(
 async def causes_of(
     run: Run, described: WorkflowExecutionDescription, status: Status | None = None
 ) -> list[Standstill]:
-    """Returns what an open run stands still for; without its `status` that is asked of a run that says it waits."""
-    causes = await observed(run, described)
+    """Returns the causes of an open run's standstill.
+
+    Without its `status`, a run that waits is queried.
+    """
+    causes = await observed_standstills(run, described)
     waits = described.typed_search_attributes.get(WAITING)
     if status is None and waits:
         try:
             status = await run.whole_status()
         except NoAnswer:  # then the server's knowledge says whom it waits for
-            causes = await observed(run, described, answered=False)
-    return grouped([*(stated(status, run.id) if status else []), *causes])
+            causes = await observed_standstills(run, described, answered=False)
+    return grouped([*(waits_of_status(status, run.id) if status else []), *causes])
 
 
-def stated(status: Status, run_id: str) -> list[Standstill]:
-    """Returns the waits that the run itself shows: for persons, and for providers and roles that failed for long."""
+def waits_of_status(status: Status, run_id: str) -> list[Standstill]:
+    """Returns the waits in a status: for people, and long ones for providers and roles."""
     causes = []
     for wait in status.waiting:
         if wait.for_person:
@@ -141,8 +147,8 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
     return causes
 
 
-def ways(run_id: str, wait: Wait) -> dict[str, str]:
-    """Returns the commands that end a wait for a person, by the choice."""
+def ways_to_decide(run_id: str, wait: Wait) -> dict[str, str]:
+    """Returns the commands that end a wait for a person, by choice."""
     named = (short_id(run_id), wait.id)
     approve, deny = hint("approve", *named), hint("deny", *named, "--why", "TEXT")
     match wait.kind:
@@ -163,15 +169,18 @@ def ways(run_id: str, wait: Wait) -> dict[str, str]:
 
 
 def _first_way(run_id: str, wait: Wait) -> str:
-    """Returns the command that ends a wait, behind the one that shows what is asked where that is to be approved."""
-    first, *others = ways(run_id, wait).values()
+    """Returns the command that ends a wait.
+
+    For an approval, the command that shows the content comes first.
+    """
+    first, *others = ways_to_decide(run_id, wait).values()
     return f"{hint('show', short_id(run_id), wait.id)}, then {first}" if others else first
 
 
-async def silence(client: Client, error: NoAnswer) -> CommandFailed:
-    """Returns why a run does not answer, as far as the server knows."""
+async def explain_silence(client: Client, error: NoAnswer) -> CommandFailed:
+    """Returns the reason why a run does not answer, as far as the server knows."""
     run = Run(client, error.run_id)
-    causes = await observed(run, await run.describe(), answered=False)
+    causes = await observed_standstills(run, await run.describe(), answered=False)
     return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else error}")
 
 
@@ -179,36 +188,36 @@ def _is_served(described: WorkflowExecutionDescription) -> bool:
     pending = described.raw_description.pending_workflow_task
     if pending.state != PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED:
         return True
-    return datetime.now(UTC) - _time(pending.scheduled_time) <= _QUEUED_LONG
+    return datetime.now(UTC) - _to_datetime(pending.scheduled_time) <= _QUEUED_LONG
 
 
 async def _no_worker(run: Run, described: WorkflowExecutionDescription) -> Standstill:
     pending = described.raw_description.pending_workflow_task
     queued = pending.original_scheduled_time
-    since = _time(queued).isoformat() if queued.seconds else None
+    since = _to_datetime(queued).isoformat() if queued.seconds else None
     if described.task_queue != WORKFLOW_QUEUE:
         text = f"a Worker of queue '{described.task_queue}', which is not ours"
         helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
         return Standstill("worker", ("the run",), text, helps, since)
     info = described.raw_description.workflow_execution_info
     build = info.versioning_info.deployment_version.build_id
-    seen = await polled(run.client, WORKFLOW_QUEUE)
+    seen = await read_pollers(run.client, WORKFLOW_QUEUE)
     # Without a task in the queue a Worker was asked in vain, just now.
-    asked = _time(pending.scheduled_time) if queued.seconds else datetime.now(UTC) - RPC_TIMEOUT
+    asked = _to_datetime(pending.scheduled_time) if queued.seconds else datetime.now(UTC) - RPC_TIMEOUT
     return missing_worker(seen, build, asked, since)
 
 
 def missing_worker(seen: Polled, build: str, asked: datetime, since: str | None) -> Standstill:
-    """Returns the wait for a Worker, of that build if any, by the Workers that are seen.
+    """Returns the wait for a Worker, optionally of a build.
 
-    Nobody needs to start one where another one has polled since the run `asked` for it.
+    If a Worker has polled since the run `asked` for one, none needs to be started.
     """
     if not build and (why := seen.none_current):
         return Standstill("worker", ("the run",), f"a current build ({why})", seen.set_current, since)
-    if at_work := seen.since(asked, build):
-        text = f"a Worker to take it up: {shown(at_work)}"
+    if at_work := seen.polled_since(asked, build):
+        text = f"a Worker to take it up: {workers_line(at_work)}"
         return Standstill("worker", ("the run",), text, _TAKEN_UP, since)
-    which = f" (the last one was {shown(seen.workers)})" if seen.workers else ""
+    which = f" (the last one was {workers_line(seen.workers)})" if seen.workers else ""
     if build:
         which = f" of build {build}"
     helps = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}; the run is safe and continues then"
@@ -216,7 +225,7 @@ def missing_worker(seen: Polled, build: str, asked: datetime, since: str | None)
 
 
 async def _open_workflows(run: Run, described: WorkflowExecutionDescription) -> list[WorkflowExecutionDescription]:
-    """Returns the run, and as many of its open worker agents and nested supervisors as one looks at."""
+    """Returns the run with a limited number of its open worker agents and nested runs."""
     seen = [described]
     for each in seen:  # nested supervisors join while it goes
         children = [child.workflow_id for child in each.raw_description.pending_children]
@@ -228,14 +237,15 @@ async def _open_workflows(run: Run, described: WorkflowExecutionDescription) -> 
 
 async def _of_activity(run: Run, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
     who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
-    queue, due = activity.activity_options.task_queue.name, _time(activity.next_attempt_schedule_time)
-    queued = max(_time(activity.scheduled_time), due)
+    queue = activity.activity_options.task_queue.name
+    due = _to_datetime(activity.next_attempt_schedule_time)
+    queued = max(_to_datetime(activity.scheduled_time), due)
     kind, words = worker_of(queue)
     if held := (await last_beat(run, activity)).get("held"):
         return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
     is_queued = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
     is_late = is_queued and datetime.now(UTC) - queued > _QUEUED_LONG
-    if is_late and not (await polled(run.client, queue)).served:
+    if is_late and not (await read_pollers(run.client, queue)).served:
         helps = f"start one with {hint('worker', *words)}"
         return Standstill("worker", who, f"{kind}: there is none", helps, queued.isoformat())
     # An attempt that has said something of itself is at work, whatever became of those before it.
@@ -246,7 +256,7 @@ async def _of_activity(run: Run, workflow_id: str, activity: PendingActivityInfo
     # under way: its number says so; else the next attempt has its own
     tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
     if failure.HasField("timeout_failure_info"):
-        another = (await polled(run.client, queue)).served
+        another = (await read_pollers(run.client, queue)).served
         start = f"start one with {hint('worker', *words)}"
         helps = "another Worker takes it up" if another else f"no other one serves its queue: {start}"
         return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
@@ -259,7 +269,7 @@ async def _of_activity(run: Run, workflow_id: str, activity: PendingActivityInfo
 
 
 def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
-    """Returns each cause once, with all that it keeps waiting: ten subtasks behind one provider are one line."""
+    """Returns each cause once, with all of its subjects, on one line."""
     groups: dict[tuple[str, str], Standstill] = {}
     for item in causes:
         key = (item.waits_for, item.helps)
@@ -270,13 +280,13 @@ def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
     return list(groups.values())
 
 
-def _time(stamp: Timestamp) -> datetime:
+def _to_datetime(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
 
 
 def _next_try(at: JsonValue) -> str:
-    return f"next try at {_clock(str(at))}" if at else "it is being tried"
+    return f"next try at {_clock_time(str(at))}" if at else "it is being tried"
 
 
-def _clock(at: str) -> str:
+def _clock_time(at: str) -> str:
     return f"{datetime.fromisoformat(at).astimezone():%H:%M:%S}"

@@ -1,4 +1,4 @@
-"""The goals of a team, in the `goals.toml` beside its file: who takes each, and what a good answer says."""
+"""The goals of a team in its `goals.toml`: who takes each, and the facts of a good answer."""
 
 import tomllib
 from collections.abc import Mapping
@@ -29,28 +29,31 @@ class TeamGoal(StrictModel):
     reply: str = ""
 
     def falls_short(self, result: Mapping[str, Any]) -> list[str]:
-        """Returns the facts and the role of a good answer that this result lacks."""
+        """Returns the facts and the role that a result lacks."""
         answer = result["answer"].casefold()
-        missing = [f"says {fact}" for fact in self.says if not _is_said(fact, answer)]
+        missing = [f"says {fact}" for fact in self.says if not _has_fact(fact, answer)]
         if self.role not in {subtask["role"] for subtask in result["subtasks"]}:
             missing.append(f"role {self.role}")
         return missing
 
 
 class TeamGoals(StrictModel):
-    """The goals of a team, with the strategy of those that name none; `data` is a folder beside the file."""
+    """The goals of a team, and their default strategy; `data` is a folder next to the file."""
 
     strategy: StrategyName
     data: str = ""
     goals: Annotated[list[TeamGoal], Field(min_length=1)]
 
     def options(self, goal: TeamGoal) -> dict[str, Any]:
-        """Returns the fields of a request for a goal, beside its team and its data."""
+        """Returns the fields of a goal's request, without team and data."""
         return {"goal": goal.goal, "strategy": goal.strategy or self.strategy}
 
 
 def read_goals(folder: Path) -> TeamGoals | None:
-    """Returns the goals of the team in this folder; None if it has none. Raises CommandFailed for a broken file."""
+    """Returns the goals of the team in a folder; None without any.
+
+    Raises CommandFailed for an invalid file.
+    """
     file = folder / GOALS
     if not file.is_file():
         return None
@@ -62,5 +65,5 @@ def read_goals(folder: Path) -> TeamGoals | None:
         raise CommandFailed(FAILED, f"{file}: {error}") from None
 
 
-def _is_said(fact: str, answer: str) -> bool:
+def _has_fact(fact: str, answer: str) -> bool:
     return any(words.casefold() in answer for words in fact.split("|"))

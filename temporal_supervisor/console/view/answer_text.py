@@ -1,4 +1,4 @@
-"""The answer of a run, printed or as a file: the text, its citations, the gaps, the cost."""
+"""The answer of a run, printed or as a file: text, citations, gaps, cost."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -33,9 +33,9 @@ _SUMMARY_CHARS = 600  # of each finding, where there is no answer
 
 
 def bare_report(run_id: str, outcome: RunOutcome) -> Report:
-    """Returns the answer of a run with nothing around it, and its problem.
+    """Returns only the answer of a run, and its problem.
 
-    Without a model the notes tell the ways to one.
+    Without a model the notes list the ways to one.
     """
     text = ""
     if outcome.result is not None:
@@ -44,7 +44,7 @@ def bare_report(run_id: str, outcome: RunOutcome) -> Report:
         outcome.as_json(run_id),
         [Text(text)] if text else [],
         notes=model_notes(outcome),
-        error=safe_line(outcome.said, _ERROR_CHARS),
+        error=safe_line(outcome.sentence, _ERROR_CHARS),
         code=exit_code(outcome),
     )
 
@@ -55,28 +55,28 @@ def answer_report(
     web: str | None = None,
     notes: Sequence[str] = (),
 ) -> Report:
-    """Returns result and problem of a run, with `notes` beside them."""
+    """Returns result and problem of a run, with `notes`."""
     rows = [] if outcome.result is None else [AnswerRow(run_id, outcome, outcome.result, web)]
     return Report(
         outcome.as_json(run_id),
         rows,
         notes=notes,
-        error=safe_line(outcome.said, _ERROR_CHARS),
+        error=safe_line(outcome.sentence, _ERROR_CHARS),
         code=exit_code(outcome),
     )
 
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """An answer as Markdown and the facts about it; plain text where the screen is no terminal."""
+    """An answer with its facts, as Markdown on a terminal, else as plain text."""
 
     run_id: str
     outcome: RunOutcome
     result: RunResult
     web: str | None
 
-    def shown(self, screen: Console) -> Iterator[RenderableType]:
-        """Yields its parts."""
+    def renderables(self, screen: Console) -> Iterator[RenderableType]:
+        """Yields the parts of the answer."""
         known_as = self.run_id if self.outcome.forgotten else short_id(self.run_id)
         facts = _fact_lines(self.run_id, known_as, self.outcome, self.result, self.web)
         answer = safe(self.result.answer).strip() or _no_answer(self.result)
@@ -103,7 +103,7 @@ class AnswerRow:
 
 
 def _no_answer(result: RunResult) -> str:
-    """Returns the text in place of an answer: the findings so far, and the gaps."""
+    """Returns the text in place of a missing answer: findings so far, and gaps."""
     head = "**No answer yet**" if result.status == "running" else "**No answer**"
     lines = [head, ""]
     for report in result.subtasks:
@@ -120,7 +120,7 @@ def _fact_lines(
     result: RunResult,
     web: str | None,
 ) -> list[str]:
-    """Returns the facts about an answer; commands name the run as it is `known_as`."""
+    """Returns the facts about an answer; commands use the name `known_as` for the run."""
     lines = []
     is_final = outcome.error is None and result.status != "running"
     if result.answer and result.subtasks and is_final:
@@ -147,7 +147,7 @@ def _doubt_lines(result: RunResult) -> list[str]:
         lines.append("from the model's own knowledge: nothing was looked up")
     if result.unsupported:
         missing = [f"'{item.text}' ({item.where})" for item in result.unsupported]
-        lines.append(f"no support for {_first(missing, ', ')}")
+        lines.append(f"no support for {_first_names(missing, ', ')}")
     lines += [f"doubtful: {doubt.text} ({doubt.where})" for doubt in result.doubts]
     for item in result.contradictions:
         between = f"conflict between {', '.join(item.subtask_ids)}"
@@ -156,7 +156,7 @@ def _doubt_lines(result: RunResult) -> list[str]:
 
 
 def _file_lines(known_as: str, result: RunResult) -> list[str]:
-    """Returns the artifacts of an answer, and the commands that save it as a file."""
+    """Returns the artifacts of an answer, and commands that save it as a file."""
     lines = []
     for artifact in result.artifacts:
         size = f"{artifact.bytes:,} bytes"
@@ -171,7 +171,7 @@ def _file_lines(known_as: str, result: RunResult) -> list[str]:
 
 
 def _state_line(outcome: RunOutcome, result: RunResult) -> str:
-    """Returns the state of a run, its whole subtasks, the confidence, and the reason for a part."""
+    """Returns the state of a run, its whole subtasks, its confidence, and why it is partial."""
     current = [report for report in result.subtasks if report.replaced_by is None]
     worked_on = [report for report in current if report.counts is None]
     whole = sum(map(is_whole, worked_on))
@@ -185,7 +185,7 @@ def _state_line(outcome: RunOutcome, result: RunResult) -> str:
 
 
 def _cost_lines(result: RunResult) -> list[str]:
-    """Returns the time, the calls, the tokens and the money that a run took."""
+    """Returns the time, calls, tokens and dollars of a run."""
     usage, timing = result.usage, result.timing
     took = f"took {timing.wall_seconds:,.1f} s"
     if timing.held_seconds:
@@ -198,7 +198,7 @@ def _cost_lines(result: RunResult) -> list[str]:
 
 
 def why_partial(result: RunResult) -> str:
-    """Returns the first thing that is missing from a partial result, on one line; empty for others."""
+    """Returns the first missing thing of a partial result on one line; empty for others."""
     if result.status != "partial" or not result.gaps:
         return ""
     first, *others = result.gaps
@@ -207,9 +207,9 @@ def why_partial(result: RunResult) -> str:
 
 
 def answer_file(result: RunResult, suffix: str) -> bytes:
-    """Returns the answer as a file: rows for `.csv`, JSON for `.json`, else Markdown.
+    """Returns the answer as CSV rows, JSON or Markdown, by the suffix of a file.
 
-    Raises ValueError for an answer without rows or JSON.
+    Raises ValueError for `.csv` without rows and `.json` without JSON.
     """
     if suffix not in (".csv", ".json"):
         return f"{safe(result.answer)}\n".encode()
@@ -227,7 +227,7 @@ def answer_file(result: RunResult, suffix: str) -> bytes:
 
 
 def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
-    """Returns the objects of a structured answer that is a list of them, or has one such list."""
+    """Returns the rows of a structured answer: a list of objects, or its only such list."""
     parts = value.values() if isinstance(value, dict) else [value]
     tables = []
     for part in parts:
@@ -239,7 +239,7 @@ def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
 
 
 def _source_lines(result: RunResult) -> list[str]:
-    """Returns the sources of the findings that the answer cites; of all if it has no marks."""
+    """Returns the sources of the cited findings; of all findings if none is cited."""
     cited = Counter(chain.from_iterable(citation.subtask_ids for citation in result.citations))
     lines = []
     for report in result.subtasks:
@@ -252,7 +252,7 @@ def _source_lines(result: RunResult) -> list[str]:
         if named:
             often = cited[report.id]
             times = f" ({often} times)" if often > 1 else ""
-            lines.append(f"[{report.id}]{times} {_first(named, '; ')}")
+            lines.append(f"[{report.id}]{times} {_first_names(named, '; ')}")
     if not lines:
         return []
     shown = ["sources:", *lines[:_FIRST]]
@@ -261,6 +261,6 @@ def _source_lines(result: RunResult) -> list[str]:
     return shown
 
 
-def _first(names: list[str], between: str) -> str:
+def _first_names(names: list[str], between: str) -> str:
     more = ["…"] if len(names) > _FIRST else []
     return between.join([*names[:_FIRST], *more])

@@ -10,7 +10,10 @@ from temporal_supervisor.supervision.run.events import Mood, sentence
 
 @dataclass(frozen=True)
 class Line:
-    """An event; `subject` is its subtask, "" for the run, `why` the reasons, which only `trace` shows. Not yet safe."""
+    """An event; `subject` is its subtask, "" for the run. Its texts are not made safe yet.
+
+    `why` has the reasons, which only `trace` shows.
+    """
 
     at: datetime
     subject: str
@@ -20,18 +23,18 @@ class Line:
 
 
 def now_line(text: str, mood: Mood = "plain") -> Line:
-    """Returns a line of the command line's own, at the present time."""
+    """Returns a line by the command itself, at the present time."""
     return Line(datetime.now(UTC), "", text, mood)
 
 
-def line(event: TraceEvent) -> Line:
-    """Returns the line of an event of a run or of a worker agent."""
+def event_line(event: TraceEvent) -> Line:
+    """Returns the line of an event of a run or a worker agent."""
     text, mood = sentence(event)
     return Line(datetime.fromisoformat(event.at), event.subtask_id or "", text, mood, tuple(_reasons(event)))
 
 
 def _reasons(event: TraceEvent) -> Iterator[str]:
-    """Yields the words behind an event, each with what they are."""
+    """Yields the texts behind an event, each with its label."""
     data = dict(event.data)
     if event.type == "subtask_started":  # its sentence says it
         data.pop("description", None)

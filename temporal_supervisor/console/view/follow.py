@@ -1,8 +1,7 @@
-"""Following a run to its end: one round of questions at a time, gathered into a picture.
+"""Following a run to its end, in rounds of queries that are put into a picture.
 
-The server says how long a history is, which takes no Worker; a workflow is queried when that has
-changed. Nothing that a query tells can change without an event. Ending the command leaves the run
-alone.
+The server knows the length of a history without a Worker; a workflow is queried only if its history
+has grown, because no reply changes without an event. Ending the command does not affect the run.
 """
 
 import asyncio
@@ -21,10 +20,10 @@ from temporalio.service import RPCError
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.console.base.command import UNREACHABLE, CommandFailed
 from temporal_supervisor.console.run.at_work import tail_of
-from temporal_supervisor.console.run.found_runs import facts
+from temporal_supervisor.console.run.found_runs import listed_facts
 from temporal_supervisor.console.run.run_outcome import run_outcome
-from temporal_supervisor.console.run.standstill import observed
-from temporal_supervisor.console.view.event_lines import Line, line
+from temporal_supervisor.console.run.standstill import observed_standstills
+from temporal_supervisor.console.view.event_lines import Line, event_line
 from temporal_supervisor.console.view.live_view import LiveAgent, Picture, Screen
 from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
@@ -55,8 +54,8 @@ async def follow(
 ) -> RunOutcome:
     """Shows the run until it ends and returns its outcome.
 
-    Raises CommandFailed if there is no such run. Each status is given to `look`, too. That the run
-    has ended is the server's word: it may end without any Worker.
+    `look` is called with each status. The server decides whether the run has ended, because it may
+    end without any Worker. Raises CommandFailed if there is no such run.
     """
     await run.require()
     poller = RunPoller(run, web)
@@ -71,12 +70,12 @@ async def follow(
             break
     outcome = await run_outcome(run, store)
     _take_states(poller.picture.reports, outcome.result)
-    screen.show(poller.picture)
+    screen.update(poller.picture)
     return outcome
 
 
 def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> None:
-    """Takes the states of an ended run's subtasks from its result.
+    """Copies the states of an ended run's subtasks from its result.
 
     Each page of its status would replay the run.
     """
@@ -85,24 +84,24 @@ def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> N
 
 
 async def _poll(poller: "RunPoller", screen: Screen) -> bool:
-    """Asks and shows once. Returns False if the server does not answer."""
+    """Polls and shows once; returns False if the server does not answer."""
     try:
         for news in await poller.poll():
             screen.log(news)
     except RPCError as error:
         poller.picture.notice = SERVER_AWAY
-        screen.show(poller.picture)
+        screen.update(poller.picture)
         if poller.picture.status is None and not poller.picture.started:
             raise CommandFailed(UNREACHABLE, f"{SERVER_AWAY} ({error.message})") from error
         return False
-    screen.show(poller.picture)
+    screen.update(poller.picture)
     return True
 
 
 class RunPoller:
-    """Asks about a run and a few of its open worker agents and nested runs, one round at a time.
+    """Polls a run and a few of its open worker agents and nested runs in rounds.
 
-    With `patience` a round goes without answers that take longer: later rounds have them.
+    With `patience` a round does not wait for slow replies: later rounds have them.
     """
 
     def __init__(
@@ -132,10 +131,7 @@ class RunPoller:
         return not self._ended and all(agent.read_to_end for agent in self.picture.agents.values())
 
     async def poll(self) -> list[Line]:
-        """Asks once and returns the events since the last round, in order.
-
-        Raises CommandFailed and RPCError.
-        """
+        """Polls once and returns the new events in order. Raises CommandFailed and RPCError."""
         described = await self._run.describe()
         self.picture.started, self.picture.closed = described.start_time, described.close_time
         self.picture.state, self.picture.notice = state_word(described), None
@@ -144,7 +140,7 @@ class RunPoller:
             self._asked[workflow_id] = asyncio.create_task(self._poll_agent(workflow_id))
         await self._observe(described)
         await self._wait()
-        found = _taken(self._asked)
+        found = _collect_done(self._asked)
         is_answered, events = self._run_news()
         # One that the status names is asked from the next round on: the event of its start is read
         # by then.
@@ -156,18 +152,18 @@ class RunPoller:
         self.picture.tail = await tail_of(self._run, described)
         if not is_answered:
             await self._poll_server(described)
-        lines = [*map(line, events), *chain.from_iterable(found)]
+        lines = [*map(event_line, events), *chain.from_iterable(found)]
         return sorted(lines, key=lambda item: item.at)
 
     def _ask_run(self, described: WorkflowExecutionDescription) -> None:
-        """Begins to ask the run itself if there is news, or if the last answer is old."""
-        is_old = _age(self._answered_at) >= IDLE.total_seconds()
+        """Begins to query the run if there is news, or if the last reply is old."""
+        is_old = _seconds_since(self._answered_at) >= IDLE.total_seconds()
         has_news = self._root.moment != _moment(described)
         if self._asking_run is None and (has_news or is_old):
             self._asking_run = asyncio.create_task(self._asked_run(described))
 
     async def _wait(self) -> None:
-        """Waits for all who are being asked; with a picture no longer than the patience."""
+        """Waits for all queries; once there is a picture, no longer than the patience."""
         asked: list[asyncio.Task[Any]] = [*self._asked.values()]
         asked += [self._asking_run] if self._asking_run else []
         patience = None if self._is_new or self.picture.closed else self._patience
@@ -176,10 +172,7 @@ class RunPoller:
             await asyncio.wait(asked, timeout=seconds)
 
     def _run_news(self) -> tuple[bool, list[TraceEvent]]:
-        """Takes the answer of the run itself, if that is there.
-
-        Returns False if no Worker gave one, and the run's own new events.
-        """
+        """Returns the run's own new events, and False if no Worker answered."""
         asking = self._asking_run
         if asking is None or not asking.done():
             return True, []
@@ -196,10 +189,10 @@ class RunPoller:
         self,
         described: WorkflowExecutionDescription,
     ) -> tuple[Status | None, list[TraceEvent]]:
-        """Returns the status of the run, None if no Worker answers, and its own new events.
+        """Returns the run's status, None without a Worker, and its own new events.
 
-        One after the other: of two queries of a workflow at once that meet a workflow task under
-        way the second is answered a second later.
+        The two queries are sent in turn: during a workflow task the second of two simultaneous ones
+        is answered a second later.
         """
         status = await self._status()
         return status, await self._root_events(described) if status else []
@@ -211,17 +204,18 @@ class RunPoller:
         return None
 
     async def _root_events(self, described: WorkflowExecutionDescription) -> list[TraceEvent]:
-        """Returns the run's own new events; none if no Worker answers."""
+        """Returns the run's own new events; none without a Worker."""
         with suppress(NoAnswer):
             return await self._events(self._root, described)
         return []
 
     async def _observe(self, described: WorkflowExecutionDescription) -> None:
-        """Looks now and then at what the run stands still for: a question for each agent."""
-        if self.picture.closed or _age(self._observed_at) >= _OBSERVED.total_seconds():
+        """Looks up the causes of a standstill now and then, with a request per agent."""
+        if self.picture.closed or _seconds_since(self._observed_at) >= _OBSERVED.total_seconds():
             with suppress(RPCError):  # the next round says so
                 answered = self._is_answered
-                self.picture.observed = await observed(self._run, described, answered=answered)
+                found = await observed_standstills(self._run, described, answered=answered)
+                self.picture.observed = found
             self._observed_at = time.monotonic()
 
     def _name_agents(self) -> None:
@@ -241,7 +235,7 @@ class RunPoller:
             agent.read_to_end = agent.read_to_end and agent.ended
 
     def _leave_out_earlier(self) -> None:
-        """Leaves out what those worker agents did that ended long before anybody looked."""
+        """Marks worker agents that ended long ago as read."""
         agents, reports = self.picture.agents, [row.report for row in self.picture.tree()]
         ended_at = {report.workflow_id: report.finished_at or "" for report in reports}
         ended = [workflow_id for workflow_id in agents if self._has_ended(workflow_id)]
@@ -249,11 +243,11 @@ class RunPoller:
             agents[workflow_id].read_to_end = True
 
     def _has_ended(self, workflow_id: str) -> bool:
-        """True if a worker agent has ended; nested runs have subtasks to be asked for, too."""
+        """True if a worker agent has ended; nested runs still have subtasks to read."""
         return self.picture.agents[workflow_id].ended and workflow_id not in self.picture.nested
 
     def _chosen_agents(self) -> list[str]:
-        """Returns the worker agents at work to ask in this round, in rotation, and the nested runs."""
+        """Returns the worker agents to poll in this round, in rotation, and nested runs."""
         agents = self.picture.agents
         chosen = [
             workflow_id
@@ -265,9 +259,9 @@ class RunPoller:
         return chosen[:_AGENTS]
 
     async def _read_ended(self) -> list[list[Line]]:
-        """Returns the last events of ended worker agents that are there: a round does not wait.
+        """Returns the last events of ended worker agents, without waiting for them.
 
-        Once the run has ended nothing else comes any more: then it waits a little.
+        Once the run has ended it waits a little, because nothing else comes.
         """
         places = self._replaying_earlier if self._is_new else self._replaying
         for workflow_id, agent in reversed([*self.picture.agents.items()]):
@@ -276,10 +270,10 @@ class RunPoller:
                 self._read_last(workflow_id, places)
         if self.picture.closed and self._ended:
             await asyncio.wait(self._ended.values(), timeout=_LAST_WAIT.total_seconds())
-        return _taken(self._ended)
+        return _collect_done(self._ended)
 
     def _read_last(self, workflow_id: str, places: asyncio.Semaphore) -> None:
-        """Begins to read the last events of an ended worker agent: a Worker replays it for them."""
+        """Begins to read an ended worker agent's last events, which replays it in a Worker."""
         if workflow_id not in self._ended:
             reading = self._last_lines(workflow_id, places)
             self._ended[workflow_id] = asyncio.create_task(reading)
@@ -330,37 +324,37 @@ class RunPoller:
         return page.events
 
     async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
-        """Reads the server's own facts, if no Worker answers: it knows whether the run is open."""
-        phase, _, _ = await facts(described)
+        """Reads the server's facts if no Worker answers: it knows if the run is open."""
+        phase, _, _ = await listed_facts(described)
         self.picture.state = phase or state_word(described)
-        self.picture.observed = await observed(self._run, described, answered=False)
+        self.picture.observed = await observed_standstills(self._run, described, answered=False)
 
 
-def _taken(tasks: dict[str, asyncio.Task[list[Line]]]) -> list[list[Line]]:
-    """Takes the tasks that are done from the others, and returns their lines."""
+def _collect_done(tasks: dict[str, asyncio.Task[list[Line]]]) -> list[list[Line]]:
+    """Removes finished tasks and returns their lines."""
     done = [workflow_id for workflow_id, task in tasks.items() if task.done()]
     return [tasks.pop(workflow_id).result() for workflow_id in done]
 
 
 def _lines_of(agent: LiveAgent, events: Sequence[TraceEvent]) -> list[Line]:
-    """Returns the lines of a worker agent's events, and takes its turn from them."""
+    """Returns the lines of a worker agent's events, and updates its turn."""
     for event in events:
         if isinstance(turn := event.data.get("turn"), int):
             agent.turn = turn
-    return [replace(line(event), subject=_subject(agent.path, event)) for event in events]
+    return [replace(event_line(event), subject=_subject(agent.path, event)) for event in events]
 
 
-def _age(moment: float) -> float:
-    """Returns the seconds since a moment of the clock that only goes on."""
+def _seconds_since(moment: float) -> float:
+    """Returns the seconds since a time of the monotonic clock."""
     return time.monotonic() - moment
 
 
 def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:
-    """Returns the part of a description that changes with each event of a workflow."""
+    """Returns a part of a description that changes with each event of a workflow."""
     return described.run_id, described.history_length
 
 
 def _subject(path: str, event: TraceEvent) -> str:
-    """Returns the path of an event's subtask: a nested supervisor has subtasks of its own."""
+    """Returns the path of an event's subtask, which may be in a nested run."""
     own = event.type in ("turn", "tool") or event.subtask_id is None
     return path if own else f"{path}/{event.subtask_id}"

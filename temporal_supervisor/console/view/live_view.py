@@ -1,4 +1,4 @@
-"""A followed run: on a terminal its plan as a tree, redrawn in place, with events above; elsewhere lines."""
+"""A followed run: a redrawn tree with events above on a terminal, otherwise lines."""
 
 import contextlib
 from collections import Counter
@@ -20,14 +20,14 @@ from temporal_supervisor.console.base.terminal import (
     safe_line,
     wrapped,
 )
-from temporal_supervisor.console.run.standstill import Standstill, grouped, stated
+from temporal_supervisor.console.run.standstill import Standstill, grouped, waits_of_status
 from temporal_supervisor.console.view.event_lines import Line, now_line
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.plan import folded
 from temporal_supervisor.supervision.contract.result import SubtaskReport
 from temporal_supervisor.supervision.contract.status import Status
-from temporal_supervisor.supervision.planning.to_go import to_go
+from temporal_supervisor.supervision.planning.to_go import rest_of_plan
 from temporal_supervisor.supervision.results.success_rule import is_whole
 from temporal_supervisor.supervision.run.events import Mood
 
@@ -57,11 +57,10 @@ ENDED_PHASES = ("done", "failed", "cancelled")
 
 @dataclass
 class LiveAgent:
-    """One worker agent or nested supervisor, known by the workflow id of its attempt.
+    """A worker agent or nested supervisor, by the workflow id of its attempt.
 
-    `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`.
-    `moment` is its history when it was last asked: the execution and the length. `tail` is the end
-    of the text that it writes.
+    `path` is its subtask, such as `t3/t1` in a nested run. `moment` is its execution and history
+    length at the last query. `tail` is the end of the text that it writes.
     """
 
     path: str = ""
@@ -75,11 +74,10 @@ class LiveAgent:
 
 @dataclass
 class Picture:
-    """The state of a run, as far as it was seen.
+    """The known state of a run; `notice` is set while the server is away.
 
-    `notice` is the news that the server is away. `reports` are its subtasks by id, `nested` those
-    of the nested runs below it, by workflow id. `tail` is the end of the text that the supervisor
-    itself writes.
+    `reports` are its subtasks by id, and `nested` the subtasks of nested runs by workflow id.
+    `tail` is the end of the text that the supervisor writes.
     """
 
     run_id: str
@@ -97,7 +95,7 @@ class Picture:
 
     @property
     def phase(self) -> str:
-        """The run's phase; its state in Temporal if that ended it, or if the phase is unknown."""
+        """The run's phase, or its state in Temporal if that ended it or the phase is unknown."""
         phase = self.status.phase if self.status else ""
         was_ended_from_outside = self.closed is not None and phase not in ENDED_PHASES
         if not phase or was_ended_from_outside:
@@ -106,8 +104,8 @@ class Picture:
 
     @property
     def standstills(self) -> list[Standstill]:
-        """Returns the waits of the run, by its own status and by the server."""
-        said = stated(self.status, self.run_id) if self.status else []
+        """The waits of the run, from its own status and from the server."""
+        said = waits_of_status(self.status, self.run_id) if self.status else []
         return grouped([*said, *self.observed])
 
     def tree(self) -> list["TreeRow"]:
@@ -117,7 +115,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class TreeRow:
-    """One subtask at its depth; `path` has the ids of the subtasks above it, as `t3/t1`."""
+    """One subtask at its depth; `path` includes its parents, such as `t3/t1`."""
 
     report: SubtaskReport
     depth: int
@@ -130,10 +128,9 @@ def tree_rows(
     above: str = "",
     depth: int = 0,
 ) -> list[TreeRow]:
-    """Returns every subtask once, each under the last of its dependencies, in the plan's order.
+    """Returns every subtask once, under the last of its dependencies, in plan order.
 
-    Items are under their template. The subtasks of `nested` runs, by workflow id, are under the
-    subtask of their run.
+    Items are under their template, and subtasks of `nested` runs under their run's subtask.
     """
     known = {report.id for report in reports}
     children: dict[str | None, list[SubtaskReport]] = {}
@@ -154,8 +151,8 @@ def tree_rows(
     return tree
 
 
-def fitted(tree: list[TreeRow], height: int) -> tuple[list[TreeRow], list[TreeRow]]:
-    """Returns at most `height` rows in the tree's order, and the others: ended ones give way."""
+def fit_rows(tree: list[TreeRow], height: int) -> tuple[list[TreeRow], list[TreeRow]]:
+    """Returns at most `height` rows in tree order, and the rest: ended ones first."""
 
     def rank(place: int) -> tuple[int, int]:
         _, _, gives_way = _STATES[tree[place].report.state]
@@ -177,8 +174,8 @@ def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
     return Text.assemble(time, subject, words, no_wrap=True, overflow="ellipsis")
 
 
-def story(line: Line) -> Iterator[ScreenRow | Text]:
-    """Yields an event with the reasons behind it, nothing cut."""
+def story_rows(line: Line) -> Iterator[ScreenRow | Text]:
+    """Yields an event with its reasons, uncut."""
     head = log_line(line, limits.ERROR_BYTES)
     head.overflow = "ignore"  # the terminal breaks it
     yield head
@@ -188,25 +185,25 @@ def story(line: Line) -> Iterator[ScreenRow | Text]:
 
 @dataclass(frozen=True)
 class WholePicture:
-    """A picture with all its subtasks, as a row of a report."""
+    """A picture with all of its subtasks, as a row of a report."""
 
     picture: Picture
 
-    def shown(self, screen: Console) -> Iterator[RenderableType]:
-        """Yields the drawing, no wider than is easy to read."""
+    def renderables(self, screen: Console) -> Iterator[RenderableType]:
+        """Yields the drawing in a width that is easy to read."""
         width = min(screen.width, _WIDEST)  # a table for a pipe is wider
         yield draw(self.picture, width, len(self.picture.tree()) + limits.STATUS_PAGE)
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
-    """Returns the picture for a terminal of that size; `hint` says which keys there are."""
+    """Returns the picture for a terminal of that size; `hint` lists the keys."""
     parts: list[RenderableType] = [Text("─" * width, style="dim")]
     tree = [row for row in picture.tree() if row.report.template is None]
     waits = _waits(picture, width, height)
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
         room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(waits) - min(running, height // 4))
-        shown, left_out = fitted(tree, room)
+        shown, left_out = fit_rows(tree, room)
         parts.append(_table(picture, shown, width, tails=height // 4))
         if left_out:
             counts = Counter(row.report.state for row in left_out)
@@ -246,7 +243,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
 
 
 def _progress(report: SubtaskReport, agent: LiveAgent | None) -> str:
-    """Returns the work done on a subtask: its items, or the turns of its agent."""
+    """Returns the progress of a subtask: its items, or its agent's turns."""
     if report.reused:
         return "found before"
     if report.counts:
@@ -319,14 +316,14 @@ def _footer(picture: Picture, waits: list[Text], width: int, hint: str) -> list[
 
 
 def to_go_words(picture: Picture) -> list[str]:
-    """Returns a guess of the time and cost to go, by the subtasks that ended; else nothing.
+    """Returns the estimated remaining time and cost of a run; empty without an estimate.
 
-    There is no guess while a run waits: for how long is unknown.
+    There is none while a run waits, for how long is unknown.
     """
     status = picture.status
     if status is None or picture.closed or status.phase != "executing" or picture.standstills:
         return []
-    guess = to_go(picture.reports.values(), datetime.now(UTC), status.limits.max_parallel)
+    guess = rest_of_plan(picture.reports.values(), datetime.now(UTC), status.limits.max_parallel)
     if guess is None:
         return []
     cost = f" and {money(guess.usd)}" if guess.usd else ""
@@ -334,7 +331,7 @@ def to_go_words(picture: Picture) -> list[str]:
 
 
 def _waits(picture: Picture, width: int, height: int) -> list[Text]:
-    """Returns the rows with the causes of the run's standstill: at most a third of the screen."""
+    """Returns rows with the causes of a standstill, on at most a third of the screen."""
     screen = Console(width=width)
     rows: list[Text] = []
     for cause in picture.standstills:
@@ -356,8 +353,8 @@ def _elapsed(report: SubtaskReport) -> str:
 class Screen:
     """Shows a followed run for the time of a `with` block.
 
-    On a terminal the plan and a footer are redrawn in place, below the events. Elsewhere there is a line for each
-    event, and for each notice, warning and wait that is new.
+    On a terminal the plan and a footer are redrawn below the events. Otherwise each event, and each
+    new notice, warning and wait, gets a line.
     """
 
     def __init__(self, console: Console, hint: str = "") -> None:
@@ -376,7 +373,7 @@ class Screen:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leaves the last frame on the screen, without the hint."""
+        """Leaves the last picture on the screen, without the hint."""
         self._hint = ""
         if self._live is not None:
             self._live.refresh()
@@ -384,7 +381,10 @@ class Screen:
 
     @contextlib.contextmanager
     def cleared(self) -> Iterator[None]:
-        """Takes the live part off the terminal; unless an error ends the block it is drawn again below."""
+        """Removes the live part from the terminal and draws it again after the block.
+
+        It is not drawn again after an error.
+        """
         if self._live is not None:
             self._live.transient = True
             self._live.stop()
@@ -400,8 +400,8 @@ class Screen:
             return
         self._console.print(shown, no_wrap=shown.no_wrap, overflow=shown.overflow)  # it joins texts without theirs
 
-    def show(self, picture: Picture) -> None:
-        """Draws the picture, or writes what is new in it."""
+    def update(self, picture: Picture) -> None:
+        """Draws the picture, or writes its news as lines."""
         self._picture = picture
         if self._live is not None:
             self._live.refresh()
@@ -423,12 +423,12 @@ class Screen:
 
 
 class QuietScreen(Screen):
-    """Shows only the causes of a followed run's standstills: on standard error, each one once."""
+    """Writes only the causes of a followed run's standstills to standard error, once each."""
 
     def __enter__(self) -> "QuietScreen":
         return self
 
     def log(self, line: Line, limit: int = LINE_CHARS) -> None:
-        """Writes only what is bad news: a wait, a notice."""
+        """Writes only bad news: waits and notices."""
         if line.mood == "bad":
             print_err(log_line(line, limit).plain)

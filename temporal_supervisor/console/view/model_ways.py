@@ -1,4 +1,4 @@
-"""Notes below an answer in which the stand-in refused something: the ways to a real model."""
+"""Notes on ways to a real model, below an answer that lacks something for want of one."""
 
 from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.runtime.local_models import find_local_model
@@ -6,7 +6,7 @@ from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL, ways
 
 
 def model_notes(outcome: RunOutcome) -> list[str]:
-    """Returns the lines; none for an answer that lacks nothing for want of a model."""
+    """Returns the notes; none if the stand-in refused nothing."""
     gaps = outcome.result.gaps if outcome.result else []
     if not any(NEEDS_MODEL in gap.reason for gap in gaps):
         return []

@@ -26,7 +26,7 @@ _DEEPEST_LIST = 3  # the template has no styles below
 
 
 def workbook(table: bytes) -> bytes:
-    """Returns a CSV file of ours as a workbook: numbers as numbers, no text as a formula."""
+    """Returns our CSV as a workbook: numbers as numbers, no text as a formula."""
     from xlsxwriter.workbook import Workbook  # a second, for this ending alone
 
     rows = list(csv.reader(io.StringIO(table.decode("utf-8", "replace"))))
@@ -47,7 +47,7 @@ def workbook(table: bytes) -> bytes:
 
 
 def _write_cell(sheet: "Worksheet", row: int, column: int, cell: str) -> None:
-    """Writes a cell: as a number if a spreadsheet keeps it whole; an empty cell stays empty."""
+    """Writes a cell, as a number if a spreadsheet keeps all of its digits."""
     if not cell:
         return
     is_number = _NUMBER.fullmatch(cell) and sum(map(str.isdigit, cell)) <= _MOST_DIGITS
@@ -58,7 +58,7 @@ def _write_cell(sheet: "Worksheet", row: int, column: int, cell: str) -> None:
 
 
 def _text(cell: str) -> str:
-    """Returns the text of a cell without the apostrophe that guards it in CSV."""
+    """Returns the text of a cell without the apostrophe that protects it in CSV."""
     text = safe(cell)
     return (text[1:] if _GUARDED.match(text) else text)[:_CELL_CHARS]
 
@@ -68,7 +68,7 @@ def _width(cells: Sequence[str]) -> int:
 
 
 def word_document(markdown: str, title: str) -> bytes:
-    """Returns a Markdown text as a Word document: headings, lists, tables, emphasis."""
+    """Returns Markdown as a Word document: headings, lists, tables, emphasis."""
     import docx  # two seconds, for this ending alone
 
     document = docx.Document()
@@ -76,14 +76,14 @@ def word_document(markdown: str, title: str) -> bytes:
     document.core_properties.author = "temporal-supervisor"
     document.core_properties.comments = ""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    _Written(document).take(parser.parse(safe(markdown)))
+    _Written(document).write_blocks(parser.parse(safe(markdown)))
     made = io.BytesIO()
     document.save(made)
     return made.getvalue()
 
 
 class _Written:
-    """The tokens of a text, written into a document one after the other."""
+    """Writes the tokens of a text into a document, one after the other."""
 
     def __init__(self, document: "Document") -> None:
         self._document = document
@@ -91,7 +91,7 @@ class _Written:
         self._heading = 0
         self._rows: list[list[Token]] = []
 
-    def take(self, tokens: Sequence[Token]) -> None:
+    def write_blocks(self, tokens: Sequence[Token]) -> None:
         """Writes all blocks of a text."""
         for token in tokens:
             if token.type == "inline":
@@ -104,7 +104,7 @@ class _Written:
                 self._enter_or_leave(token)
 
     def _enter_or_leave(self, token: Token) -> None:
-        """Takes the beginning or the end of a list, a heading or a row."""
+        """Handles the beginning or the end of a list, a heading or a row."""
         match token.type:
             case "bullet_list_open":
                 self._lists.append("Bullet")
@@ -120,7 +120,7 @@ class _Written:
                 self._rows.append([])
 
     def _write_inline(self, token: Token) -> None:
-        """Writes the text of a block; that of a cell is kept for its table."""
+        """Writes the text of a block; a cell's text is kept for its table."""
         if self._rows:
             self._rows[-1].append(token)
             return
@@ -146,7 +146,7 @@ class _Written:
 
 
 def _write_runs(paragraph: "Paragraph", token: Token) -> None:
-    """Writes a line of text with its emphasis; a link is its text with the address behind it."""
+    """Writes a line of text with emphasis; links become their text and URL."""
     bold = italic = False
     address = ""
     for part in token.children or []:

@@ -1,4 +1,4 @@
-"""The note of `run` on a plan with one subtask: a supervisor may not have been needed."""
+"""The note on runs with one subtask, which may not have needed a supervisor."""
 
 from temporal_supervisor.console.base.command import hint
 from temporal_supervisor.supervision.contract.result import RunResult
@@ -7,7 +7,7 @@ _LEAST_OWN_CALLS = 2  # a route takes one call at most, and has left out the oth
 
 
 def one_subtask_notes(result: RunResult | None) -> list[str]:
-    """Returns the note on a run whose one subtask had the answer; none for any other run."""
+    """Returns the note on a run whose one subtask had the answer; none for others."""
     if result is None or not result.answer or len(result.subtasks) != 1:
         return []
     if result.subtasks[0].reused:  # an earlier run did its work

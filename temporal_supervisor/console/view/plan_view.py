@@ -1,4 +1,4 @@
-"""A plan as a person decides about it: its subtasks, the effect of failures, the likely cost."""
+"""A plan for a person's decision: its subtasks, the effect of failures, the likely cost."""
 
 import contextlib
 from collections import Counter
@@ -32,7 +32,7 @@ from temporal_supervisor.supervision.contract.plan import (
 )
 from temporal_supervisor.supervision.contract.request import RunRequest, parse_request
 from temporal_supervisor.supervision.contract.status import Asked, Status
-from temporal_supervisor.supervision.results.success_rule import met_without
+from temporal_supervisor.supervision.results.success_rule import is_met_without
 
 SUPERVISOR = "supervisor"  # the part of an estimate
 _NAMED = 8  # subtasks on one line
@@ -40,10 +40,10 @@ _NAMED = 8  # subtasks on one line
 
 @dataclass(frozen=True)
 class PlanPage:
-    """A plan, and the facts about its run.
+    """A plan, and facts about its run.
 
-    `asked` is set while it waits for approval, with the `request` of its run. There is no `status`
-    of a run that ended and that no Worker answers for.
+    `asked` is set while it waits for approval, and has its run's `request`. `status` is None if the
+    run has ended and no Worker answers.
     """
 
     run_id: str
@@ -53,7 +53,7 @@ class PlanPage:
     request: RunRequest | None = None
 
     def rows(self) -> Iterator[RenderableType]:
-        """Yields the page; of a plan that waits for approval also its outlook."""
+        """Yields the page; a plan that waits for approval has an outlook."""
         plan = self.plan.folded()
         if plan.direct_answer:
             yield "no subtasks: the planner answered the goal itself"
@@ -83,7 +83,7 @@ class PlanPage:
             yield from self.outlook()
 
     def outlook(self) -> Iterator[str]:
-        """Yields the consequences of a plan that waits, and the cost that is likely."""
+        """Yields the consequences of failures, and the likely cost."""
         if self.asked is None or self.status is None:
             return
         estimate = self.asked.estimate
@@ -94,8 +94,8 @@ class PlanPage:
 
     def _consequences(self) -> Iterator[str]:
         request = self.request or RunRequest(goal="unknown")
-        for subtasks, outcome in failures(self.plan, request.success).items():
-            yield f"if {_named(subtasks, 'or')} fails: {outcome}"
+        for subtasks, outcome in failure_outcomes(self.plan, request.success).items():
+            yield f"if {_listed_names(subtasks, 'or')} fails: {outcome}"
         if request.max_replans:
             often = counted(request.max_replans, "time")
             yield f"before that, work that failed is planned again, at most {often}"
@@ -144,16 +144,16 @@ def _likely_parts(estimate: Estimate) -> dict[str, str]:
 def _likely(part: Shares) -> str:
     """Returns the expected usage: `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-0:01:00`."""
     ranges = [
-        f"{_between(part.calls, '{:,.0f}'.format)} calls",
-        f"{_between(part.tokens, _short)} tokens",
+        f"{_range_words(part.calls, '{:,.0f}'.format)} calls",
+        f"{_range_words(part.tokens, _short)} tokens",
     ]
     if part.usd:
-        ranges.append(_between(part.usd, "${:,.2f}".format))
-    ranges.append(_between(part.seconds, duration))
+        ranges.append(_range_words(part.usd, "${:,.2f}".format))
+    ranges.append(_range_words(part.seconds, duration))
     return ", ".join(ranges)
 
 
-def _between(found: Range, words: Callable[[float], str]) -> str:
+def _range_words(found: Range, words: Callable[[float], str]) -> str:
     low, high = words(found.low), words(found.high)
     return low if low == high else f"{low}-{high}"
 
@@ -167,7 +167,7 @@ def _short(number: float) -> str:
 async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
     """Returns the plan of a run. Raises NoAnswer and ArtifactError.
 
-    A run shortens the descriptions of a large plan: of one that waits the store has them whole.
+    A run shortens the descriptions of a large plan; while it waits, the store has them whole.
     """
     plan, status = await run.plan(), await run.status()
     page = PlanPage(run.id, plan, status)
@@ -186,8 +186,8 @@ async def plan_page(run: Run, store: ArtifactStore | None = None) -> PlanPage:
     return page
 
 
-def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
-    """Returns the outcomes of required subtasks that fail for good, by the subtasks of each."""
+def failure_outcomes(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
+    """Returns the outcomes of failures of required subtasks, by groups of subtasks."""
     before = {subtask.id: {*subtask.depends_on} for subtask in plan.named}
     dependents: dict[str, list[str]] = {}
     for subtask_id, dependencies in before.items():
@@ -199,7 +199,7 @@ def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
     for subtask in plan.named:
         if subtask.importance == "required":
             lost = _lost_after(subtask.id, before, dependents)
-            is_met = met_without(success, {subtask.id, *lost}, importance)
+            is_met = is_met_without(success, {subtask.id, *lost}, importance)
             outcome = _if_lost(lost, success, is_met=is_met, is_only=len(before) == 1)
             same.setdefault(outcome, []).append(subtask.id)
     return {tuple(subtasks): what for what, subtasks in same.items()}
@@ -208,7 +208,7 @@ def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
 def _lost_after(
     subtask_id: str, before: Mapping[str, Collection[str]], dependents: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Returns the subtasks that can't begin if one fails: all that they depend on is lost."""
+    """Returns the subtasks that can't begin if one fails: all of their dependencies are lost."""
     lost = [subtask_id]
     lost_dependencies = Counter[str]()
     for each in lost:  # the list grows while it is read
@@ -222,11 +222,11 @@ def _lost_after(
 def _if_lost(lost: Sequence[str], success: str | float, *, is_met: bool, is_only: bool) -> str:
     if not is_met:
         return "the run fails" if is_only else f"the run fails (success: {success})"
-    with_it = f"{_named(lost)} can't begin; " if lost else ""
+    with_it = f"{_listed_names(lost)} can't begin; " if lost else ""
     return f"{with_it}the answer names the gap"
 
 
-def _named(subtasks: Sequence[str], last: str = "and") -> str:
+def _listed_names(subtasks: Sequence[str], last: str = "and") -> str:
     """Returns `t1, t2 and t3`."""
     shown = [*subtasks[:_NAMED]]
     if len(subtasks) > _NAMED:

@@ -1,4 +1,4 @@
-"""A sentence on the findings that a run took from earlier ones."""
+"""A sentence on the findings that a run took from earlier runs."""
 
 from temporal_supervisor.console.base.terminal import counted
 from temporal_supervisor.supervision.base.text import money
@@ -9,7 +9,7 @@ _NAMED = 8  # findings, with the subtasks that have them now
 
 
 def saved_words(run: RunResult | Status) -> str:
-    """Returns the runs that a run builds on, what it took from where, and what that saved."""
+    """Returns the earlier runs of a run, the findings taken from them, and the saving."""
     words = f"builds on {', '.join(run.reuse_from)}"
     if run.saved is None:
         return f"{words}: no finding was taken"

@@ -1,1 +1,1 @@
-"""The embedded Temporal server, and the `temporal` program that it runs."""
+"""The embedded Temporal server and its `temporal` program."""

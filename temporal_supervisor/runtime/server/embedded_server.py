@@ -1,4 +1,7 @@
-"""The embedded Temporal server: a development server as a child process, shared by all processes that need one."""
+"""The embedded Temporal server: a development server as a child process.
+
+All processes that need one share it.
+"""
 
 import asyncio
 import contextlib
@@ -32,7 +35,7 @@ _PROBE_TIMEOUT = timedelta(seconds=3)  # a live server on loopback answers in mi
 
 
 class ServerInfo(BaseModel):
-    """A running embedded server; `ui` is None if it is headless, `db` None if it keeps all in memory."""
+    """A running embedded server; `ui` is None if headless, `db` None if kept in memory."""
 
     pid: int
     address: str
@@ -46,7 +49,7 @@ def _record() -> Path:
 
 
 def read_record() -> ServerInfo | None:
-    """Returns the recorded server if its process still lives."""
+    """Returns the recorded server if its process is still running."""
     try:
         info = ServerInfo.model_validate_json(_record().read_bytes())
     except (FileNotFoundError, ValidationError):
@@ -55,7 +58,10 @@ def read_record() -> ServerInfo | None:
 
 
 async def stop_running() -> ServerInfo | None:
-    """Ends the shared server, whichever process started it. Returns its record, or None if none ran."""
+    """Ends the shared server, whichever process started it, and returns its record.
+
+    None if none was running.
+    """
     async with _lock():
         info = read_record()
         if info is None:
@@ -73,12 +79,15 @@ async def stop_running() -> ServerInfo | None:
 
 
 def _lock() -> AsyncFileLock:
-    """Returns the lock for starting and stopping the shared server: each waits until the other is done."""
+    """Returns the lock under which the shared server is started and stopped."""
     return AsyncFileLock(cache_dir() / "server.lock", poll_interval=_LOCK_POLL.total_seconds())
 
 
 def _lives(log: Path) -> bool:
-    """True if a server lives, which holds its log locked: process ids are used again."""
+    """True if the server with that log runs: it holds the log locked.
+
+    Process ids are no proof, because they are used again.
+    """
     with contextlib.suppress(FileNotFoundError), log.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -88,7 +97,7 @@ def _lives(log: Path) -> bool:
 
 
 async def answers(address: str, timeout: timedelta = _PROBE_TIMEOUT) -> bool:
-    """True if the server at that address serves its namespace within `timeout`."""
+    """True if the server at an address serves its namespace within `timeout`."""
     try:
         async with asyncio.timeout(timeout.total_seconds()):
             client = await Client.connect(address, namespace=NAMESPACE)
@@ -121,17 +130,18 @@ _NOT_INHERITED = ("TEMPORAL_", "ANTHROPIC_")
 
 
 class ServerFailed(RuntimeError):
-    """The server did not come up; the message ends with its output."""
+    """The server did not start; the message ends with its output."""
 
 
 @dataclass(kw_only=True)
 class EmbeddedServer:
-    """Starts a server, or joins the one that runs, for the time of an `async with` block.
+    """Starts or joins a server for the time of an `async with` block.
 
-    `shared`: recorded in the cache folder, so that other processes join it; the options are then those of the
-    first one. Otherwise the server is this object's own. `db`: the database file, None keeps all in memory.
-    `detach`: it outlives this object. `port`: None prefers 7233 for a shared server, else takes a free one.
-    `dynamic_config` comes on top of our own values. `joined`: another process has started it. Starting it raises
+    A `shared` server is recorded in the cache folder, so that other processes join it; the options
+    are then those of the process that started it. Otherwise this object owns the server. `db` is
+    the database file; None keeps everything in memory. With `detach` it outlives this object.
+    `port` None means 7233 for a shared server if free, else any free port. `dynamic_config` is
+    added to our own values. `joined` is True if another process started the server. Starting raises
     TemporalNotFound and ServerFailed.
     """
 
@@ -163,7 +173,10 @@ class EmbeddedServer:
             await self._end()
 
     async def ended(self) -> int:
-        """Waits until the server that this object started ends by itself. Returns its exit code."""
+        """Waits until the server that this object started ends by itself.
+
+        Returns its exit code.
+        """
         assert self._process is not None, "a joined server is no child of this process: nothing announces its end"
         return await asyncio.to_thread(self._process.wait)
 
@@ -253,7 +266,7 @@ class EmbeddedServer:
 
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
-    """Returns the ports of server and Web UI: wanted ones, else the usual ones if free, else free ones."""
+    """Returns the ports of server and Web UI: the wanted or usual ones, else free ones."""
     if wanted is None and usual and _free(PORT) and _free(PORT + UI_OFFSET):
         wanted = PORT
     if wanted is not None:

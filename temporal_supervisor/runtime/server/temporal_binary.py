@@ -1,4 +1,7 @@
-"""The `temporal` program: found on this machine, built with Go, which checks its sources, or downloaded."""
+"""The `temporal` program: found on this machine, built with Go, or downloaded.
+
+Go verifies the sources.
+"""
 
 import asyncio
 import contextlib
@@ -11,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from temporal_supervisor.runtime.process import cache_dir, keep_files_private, say
+from temporal_supervisor.runtime.process import cache_dir, keep_files_private, write_stderr
 
 VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by name
 GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
@@ -23,31 +26,31 @@ _LAST_LINES = 5  # of a build that failed
 
 
 class TemporalNotFound(RuntimeError):
-    """No `temporal` program and no way to get one; the message says what to install."""
+    """No `temporal` program and no way to get one; the message has the remedy."""
 
 
 def find_temporal() -> Path:
-    """Returns the `temporal` program: named, on PATH, cached, built or downloaded. Raises TemporalNotFound.
+    """Returns the `temporal` program: configured, on PATH, cached, built or downloaded.
 
-    Blocks, for minutes if it has to build, or while another process does.
+    It blocks for minutes if it has to build, or if another process does. Raises TemporalNotFound.
     """
     if named := os.environ.get("SUPERVISOR_TEMPORAL"):
         if not (program := Path(named).expanduser().absolute()).is_file():
             raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {named}, where there is no file")
         return program
-    if (on_path := shutil.which("temporal")) and runs(Path(on_path)):
+    if (on_path := shutil.which("temporal")) and can_run(Path(on_path)):
         return Path(on_path).absolute()
     folder = cache_dir() / "bin"
     folder.mkdir(exist_ok=True)
     cached = folder / "temporal"
     with FileLock(folder / "temporal.lock"):
-        if not runs(cached):
-            _make(cached)
+        if not can_run(cached):
+            _obtain(cached)
     return cached
 
 
-def runs(program: Path) -> bool:
-    """True if this is a `temporal` program that starts on this machine."""
+def can_run(program: Path) -> bool:
+    """True if this is a `temporal` program that runs on this machine."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, timeout=_VERSION_TIMEOUT.total_seconds())
     except (OSError, subprocess.TimeoutExpired):
@@ -55,11 +58,11 @@ def runs(program: Path) -> bool:
     return done.returncode == 0 and done.stdout.startswith(b"temporal version ")
 
 
-def _make(target: Path) -> None:
+def _obtain(target: Path) -> None:
     folder = target.with_name("making")
     shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed: the lock is ours now
     folder.mkdir()
-    made = _built(folder) or downloaded(folder)
+    made = _build(folder) or download(folder)
     if made is None:
         raise TemporalNotFound(
             "no temporal program found, and none could be built or downloaded: install the Temporal CLI "
@@ -67,14 +70,17 @@ def _make(target: Path) -> None:
         )
     made.replace(target)  # in one step: no process ever finds half a program
     shutil.rmtree(folder)
-    say(f"temporal is ready: {target}")
+    write_stderr(f"temporal is ready: {target}")
 
 
-def _built(folder: Path) -> Path | None:
-    """Lets Go build VERSION into `folder`, and says how far it is. Returns the program, None if there is none."""
+def _build(folder: Path) -> Path | None:
+    """Builds VERSION with Go into `folder` and reports progress.
+
+    Returns the program; None if it could not be built.
+    """
     if (go := shutil.which("go")) is None:
         return None
-    say(f"building the temporal program with {go}: some minutes, once")
+    write_stderr(f"building the temporal program with {go}: some minutes, once")
     environ = os.environ | {"GOBIN": str(folder), "GOFLAGS": "", "GOOS": "", "GOARCH": ""}  # for this machine
     command, log = [go, "install", "-v", GO_PACKAGE], folder / "build.log"  # a line for each package
     with log.open("wb") as output, subprocess.Popen(command, env=environ, cwd=folder, stderr=output) as building:
@@ -82,17 +88,21 @@ def _built(folder: Path) -> Path | None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 building.wait(_TOLD_EVERY.total_seconds())
                 break
-            say(f"building temporal: {len(log.read_bytes().splitlines()):,} of some 1,500 packages")
+            built = len(log.read_bytes().splitlines())
+            write_stderr(f"building temporal: {built:,} of some 1,500 packages")
         building.kill()  # does nothing to one that has ended
-    if runs(made := folder / "temporal"):
+    if can_run(made := folder / "temporal"):
         return made
     last = log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:]
-    say("\n".join(["temporal could not be built, its last lines:", *last]))
+    write_stderr("\n".join(["temporal could not be built, its last lines:", *last]))
     return None
 
 
-def downloaded(folder: Path) -> Path | None:
-    """Lets the SDK download VERSION into `folder`, by https alone. Returns the program, None if there is none."""
+def download(folder: Path) -> Path | None:
+    """Downloads VERSION with the SDK into `folder`, over https only.
+
+    Returns the program; None if it could not be downloaded.
+    """
     from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
 
     async def start_once() -> None:
@@ -105,7 +115,8 @@ def downloaded(folder: Path) -> Path | None:
 
     with contextlib.suppress(RuntimeError, TimeoutError):  # offline, or a proxy in between
         asyncio.run(start_once())
-    return next((path for path in sorted(folder.rglob("*")) if path.is_file() and runs(path)), None)
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return next(filter(can_run, files), None)
 
 
 if __name__ == "__main__":

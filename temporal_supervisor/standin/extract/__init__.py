@@ -1,1 +1,1 @@
-"""The stand-in's brain: extractive, not intelligent. It knows no team, table or document."""
+"""The stand-in's brain, which extracts and knows no team, table or document by name."""

@@ -1,4 +1,4 @@
-"""Answers of tools to the parts of a question: the lines of a finding, and the open parts."""
+"""The answers of tools to the parts of a question, and the parts without an answer."""
 
 import re
 from typing import NamedTuple
@@ -6,8 +6,8 @@ from typing import NamedTuple
 from temporal_supervisor.standin.extract.asked import Part, PartQuery, expressions_in, parts_of, query_of
 from temporal_supervisor.standin.extract.prompt_parts import Parts
 from temporal_supervisor.standin.lookup.passages import answering_sentences
-from temporal_supervisor.standin.lookup.results_in_words import told
-from temporal_supervisor.standin.lookup.tables import Grid, parse_grids, parse_tables, result_of, statements
+from temporal_supervisor.standin.lookup.results_in_words import result_in_words
+from temporal_supervisor.standin.lookup.tables import Grid, grid_sentences, parse_grids, parse_tables, result_of
 from temporal_supervisor.standin.lookup.word_forms import clip
 from temporal_supervisor.standin.server.api_request import PastCall
 from temporal_supervisor.supervision.base import prompt_marks as marks
@@ -26,14 +26,14 @@ _OUTPUT_CHARS = 600  # of a tool that does something: its whole output is what i
 
 
 class PartAnswers(NamedTuple):
-    """The parts of a finding's text, and the questions that found nothing."""
+    """The lines of a finding's text, and the parts that found nothing."""
 
     texts: list[str]
     open_parts: list[str]
 
 
-def answered(prompt: Parts, calls: list[PastCall]) -> PartAnswers:
-    """Returns the answers of these calls to the parts of the subtask's question."""
+def part_answers(prompt: Parts, calls: list[PastCall]) -> PartAnswers:
+    """Returns the answers in these calls to the parts of the subtask's question."""
     calculated = _calculated(calls)
     texts: list[str] = []
     open_parts: list[str] = []
@@ -47,7 +47,7 @@ def answered(prompt: Parts, calls: list[PastCall]) -> PartAnswers:
         if not found:
             open_parts.append(part.text)
 
-    done = _said_by_people(calls) + _done(calls)
+    done = _said_by_people(calls) + _effect_outputs(calls)
     if done:
         open_parts = []
     # A sentence that answers a part may be what a tool has done.
@@ -55,29 +55,29 @@ def answered(prompt: Parts, calls: list[PastCall]) -> PartAnswers:
     return PartAnswers(list(dict.fromkeys([*texts, *more])), open_parts)
 
 
-def queries(prompt: Parts) -> list[PartQuery]:
-    """Returns the queries that answer parts of the question, by the tables that are listed."""
-    shown = _listed(prompt)
+def part_queries(prompt: Parts) -> list[PartQuery]:
+    """Returns the queries that answer parts of the question, by the listed tables."""
+    shown = _listing_text(prompt)
     made = [query_of(part, shown, prompt.item) for part in parts_of(prompt.question)]
     return [query for query in made if query is not None]
 
 
-def changes(prompt: Parts) -> list[Grid]:
-    """Returns the results that show how figures went from one time to another."""
+def change_results(prompt: Parts) -> list[Grid]:
+    """Returns the results in which figures change from one time to another."""
     grids: list[Grid] = []
-    for query in queries(prompt):
+    for query in part_queries(prompt):
         if query.answer is None or query.answer.kind == "change":
-            grids += parse_grids(_output_of(query, _good(prompt)))
+            grids += parse_grids(_output_of(query, _successful_calls(prompt)))
     return grids
 
 
-def _good(prompt: Parts) -> list[PastCall]:
+def _successful_calls(prompt: Parts) -> list[PastCall]:
     return [call for call in prompt.request.calls if not call.is_error]
 
 
-def _listed(prompt: Parts) -> str:
-    """Returns the text that tables and examples are described in: of the brief and of tools."""
-    outputs = [call.output for call in _good(prompt)]
+def _listing_text(prompt: Parts) -> str:
+    """Returns the text with tables and examples: the brief, and outputs of tools."""
+    outputs = [call.output for call in _successful_calls(prompt)]
     return "\n".join([prompt.request.user_text, *outputs])
 
 
@@ -89,7 +89,7 @@ def _output_of(query: PartQuery, calls: list[PastCall]) -> str:
 
 
 def _calculated(calls: list[PastCall]) -> dict[str, str]:
-    """Returns the outputs of calculations by their expressions."""
+    """Returns the results of calculations by expression."""
     outputs: dict[str, str] = {}
     for call in calls:
         if result_of(call.output):
@@ -98,24 +98,24 @@ def _calculated(calls: list[PastCall]) -> dict[str, str]:
 
 
 def _by_query(part: Part, prompt: Parts, calls: list[PastCall], calculated: dict[str, str]) -> list[str]:
-    """Returns the result of the query that answers a part, in sentences, with its short tables."""
-    query = query_of(part, _listed(prompt), prompt.item)
+    """Returns the result of a part's query in sentences, with its short tables."""
+    query = query_of(part, _listing_text(prompt), prompt.item)
     if query is None:
         return []
     output = _output_of(query, calls)
     if not output:
         return []
     if query.answer is not None:
-        return told(query.answer, output, calculated)
+        return result_in_words(query.answer, output, calculated)
 
     grids = parse_grids(output)
-    lines = [f"- {line}" for line in statements(grids, calculated)]
+    lines = [f"- {line}" for line in grid_sentences(grids, calculated)]
     tables = [grid.markdown() for grid in grids if len(grid.rows) <= _SHOWN_ROWS]
     return [*filter(None, ["\n".join(lines), *tables])]
 
 
 def _by_sentences(part: Part, prompt: Parts, calls: list[PastCall]) -> list[str]:
-    """Returns the sentences of outputs that hold the words of a part, with their sources."""
+    """Returns the sentences in outputs that have the words of a part, with their sources."""
     texts: list[str] = []
     for at, call in enumerate(calls):
         if not _is_text(call) or _is_opened_later(call, calls[at + 1 :]):
@@ -127,14 +127,14 @@ def _by_sentences(part: Part, prompt: Parts, calls: list[PastCall]) -> list[str]
 
 
 def _by_arithmetic(part: Part, calculated: dict[str, str]) -> list[str]:
-    """Returns the results of what a part writes down to be computed."""
+    """Returns the results of the expressions in a part."""
     wanted = expressions_in(part.text)
     outputs = [output for expression, output in calculated.items() if expression in wanted]
     return [f"- {output.strip()}" for output in outputs]
 
 
 def _is_text(call: PastCall) -> bool:
-    """True for an output that is no table, no list of tables, no calculation, no person's word."""
+    """True for an output that is no table, list of tables, calculation or person's reply."""
     if call.name == marks.ASK_TOOL:
         return False
     output = call.output
@@ -142,7 +142,7 @@ def _is_text(call: PastCall) -> bool:
 
 
 def _is_opened_later(call: PastCall, later: list[PastCall]) -> bool:
-    """True for a list of documents of which one was opened: a text is worth more than a list."""
+    """True for a list of documents of which one was opened: its text is worth more."""
     opened: list[str] = []
     for other in later:
         opened += map(str, other.arguments.values())
@@ -152,7 +152,7 @@ def _is_opened_later(call: PastCall, later: list[PastCall]) -> bool:
 def _source(call: PastCall) -> str:
     """Returns the file, page or document that a call opened, else the tool.
 
-    Words to look for are no source.
+    The words of a search are no source.
     """
     opened = _opened(call)
     if not opened:
@@ -175,13 +175,13 @@ def _said_by_people(calls: list[PastCall]) -> list[str]:
     return [f"- A person said: {clip(reply, _REPLY_CHARS)}" for reply in replies]
 
 
-def _done(calls: list[PastCall]) -> list[str]:
-    """Returns the outputs of tools that do something: what they say is the result."""
-    return [f"- {clip(call.output, _OUTPUT_CHARS)}" for call in calls if _acts(call)]
+def _effect_outputs(calls: list[PastCall]) -> list[str]:
+    """Returns the outputs of tools with an effect, which are results by themselves."""
+    return [f"- {clip(call.output, _OUTPUT_CHARS)}" for call in calls if _has_effect(call)]
 
 
-def _acts(call: PastCall) -> bool:
-    """True for a call that neither looks up nor asks: none of its arguments says what to look for."""
+def _has_effect(call: PastCall) -> bool:
+    """True for a call that neither searches nor asks, by the names of its arguments."""
     if call.name == marks.ASK_TOOL or not call.arguments:
         return False
     return not any(_LOOKS_UP.search(name.lower()) for name in call.arguments)

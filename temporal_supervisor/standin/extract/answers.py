@@ -2,7 +2,7 @@
 
 import re
 
-from temporal_supervisor.standin.extract.answered import PartAnswers, answered
+from temporal_supervisor.standin.extract.answered import PartAnswers, part_answers
 from temporal_supervisor.standin.extract.prompt_parts import FindingText, Parts
 from temporal_supervisor.standin.extract.refusal import refusal, refusal_line
 from temporal_supervisor.standin.lookup.tables import parse_grids
@@ -22,20 +22,20 @@ _PART_CHARS = 120
 
 
 def worker_finding(prompt: Parts, composing: set[str]) -> Json:
-    """Returns the fields of a finding: what the tools returned about the subtask; all of it if a tool composed it.
+    """Returns the fields of a finding: the tools' answers, or all of a composed text.
 
-    A subtask of which nothing is answered is impossible: its finding says that it needs a model.
+    Without any answer the subtask is impossible: its finding states that it needs a model.
     """
     tried = [call for call in prompt.request.calls if call.name != marks.FINISH_TOOL]
     good = [call for call in tried if not call.is_error and not call.output.startswith(_EMPTY)]
     named = [call for call in good if prompt.item.startswith(tuple(filter(None, map(str, call.arguments.values()))))]
     failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in prompt.request.calls if call.is_error]
     composed = [call.output for call in good if call.name in composing]
-    found = PartAnswers(composed, []) if composed else answered(prompt, named or good)
+    found = PartAnswers(composed, []) if composed else part_answers(prompt, named or good)
     is_finder = any(tool["name"] not in {*marks.OWN_TOOLS, *composing} for tool in prompt.request.tools)
-    text = "\n\n".join(found.texts) or ("" if is_finder else digest(prompt.findings))
+    text = "\n\n".join(found.texts) or ("" if is_finder else findings_text(prompt.findings))
     if not text:
-        return _impossible(prompt, failed)
+        return _impossible_finding(prompt, failed)
     open_parts = [] if composed or not found.texts else found.open_parts
     lacking = [f"{NEEDS_MODEL}: “{clip(part, _PART_CHARS)}”" for part in open_parts]
     return {
@@ -47,8 +47,8 @@ def worker_finding(prompt: Parts, composing: set[str]) -> Json:
     }
 
 
-def _impossible(prompt: Parts, failed: list[str]) -> Json:
-    """Returns the fields of a finding that found nothing."""
+def _impossible_finding(prompt: Parts, failed: list[str]) -> Json:
+    """Returns the fields of a finding without answers."""
     return {
         "outcome": "impossible",
         "summary": refusal_line(prompt.question),
@@ -59,10 +59,11 @@ def _impossible(prompt: Parts, failed: list[str]) -> Json:
 
 
 def synthesis(prompt: Parts) -> Json:
-    """Returns the fields of an answer: Markdown out of the findings, each claim with the mark of its subtask."""
-    texts = [strip(finding.text) for finding in prompt.findings]
+    """Returns the fields of an answer: the findings as Markdown, with citation marks."""
+    texts = [without_footer(finding.text) for finding in prompt.findings]
     documents = [text for text in texts if text.startswith("# ")]
-    text = "\n\n".join(filter(None, [strip(prompt.draft), digest(prompt.findings, cited=True)]))
+    parts = [without_footer(prompt.draft), findings_text(prompt.findings, cited=True)]
+    text = "\n\n".join(filter(None, parts))
     return {
         "answer": f"{documents[-1] if documents else text or 'No findings were handed over.'}\n\n{FOOTER}",
         "confidence": None,
@@ -73,27 +74,30 @@ def synthesis(prompt: Parts) -> Json:
 def source_text(prompt: Parts) -> str:
     """Returns the draft and the findings; without any, all user text."""
     texts = [prompt.draft, *(finding.text for finding in prompt.findings)]
-    return "\n\n".join(filter(None, map(strip, texts))) or prompt.request.user_text
+    return "\n\n".join(filter(None, map(without_footer, texts))) or prompt.request.user_text
 
 
-def strip(text: str) -> str:
+def without_footer(text: str) -> str:
     """Returns a finding's text without the stand-in's footer and the closing lines."""
     return re.sub(r"\n{3,}", "\n\n", _CLOSING.sub("", text.replace(FOOTER, ""))).strip()
 
 
-def digest(findings: list[FindingText], cited: bool = False) -> str:
-    """Returns findings as one Markdown text, most figures first; `cited`: its subtask's id after each line."""
+def findings_text(findings: list[FindingText], cited: bool = False) -> str:
+    """Returns findings as one Markdown text, those with most figures first.
+
+    If `cited`, each line ends with its subtask's id.
+    """
     made = []
     for finding in sorted(findings, key=lambda finding: -figures_in(finding.text)):
         mark = f" [{finding.subtask_id}]" if cited and finding.role != marks.DIGEST else ""
-        body = _body(strip(finding.text), max(_LEAST_ROOM, _ROOM // len(findings)), mark)
+        body = _body(without_footer(finding.text), max(_LEAST_ROOM, _ROOM // len(findings)), mark)
         head = f"## {finding.role.capitalize()} ({finding.subtask_id})\n\n" if len(findings) > 1 else ""
         made.append(f"{head}{body}")
     return "\n\n".join(made)
 
 
 def _body(text: str, room: int, mark: str) -> str:
-    """Returns a finding's sentences and its tables, as Markdown, in about `room` characters."""
+    """Returns a finding's sentences and tables in about `room` characters of Markdown."""
     lines = [f"- {line}{mark}" for line in dict.fromkeys(sentences(text))]
     parts: list[str] = []
     for part in [*lines, *(f"\n{grid.markdown()}" for grid in parse_grids(text))]:

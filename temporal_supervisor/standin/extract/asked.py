@@ -27,28 +27,28 @@ _OWN_WORDS = 2  # a part with fewer borrows those of the part before it
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a question; `context` is the part before it, of which it may speak."""
+    """One part of a question; it may refer to `context`, the part before it."""
 
     text: str
     context: str = ""
 
     @property
     def whole(self) -> str:
-        """Returns its text, with that of its context if it says little by itself."""
+        """Its text, with that of its context if it is too short by itself."""
         words = [word for word in key_words(self.text) if not word.isdigit()]
         return f"{self.text} {self.context}" if len(words) < _OWN_WORDS and self.context else self.text
 
 
 @dataclass(frozen=True)
 class PartQuery:
-    """The query that answers a part; without `answer` it is adapted from an example of the team."""
+    """The query for a part; without `answer` it was adapted from an example of the team."""
 
     sql: str
     answer: TableAnswer | None = None
 
 
 def parts_of(question: str) -> list[Part]:
-    """Returns the parts of a question, without what it asks of the answer's author unless that is all."""
+    """Returns the parts of a question, without instructions to the author unless that is all."""
     said = [sentence.strip() for sentence in _SENTENCE.split(question.strip())]
     asked = [sentence for sentence in said if sentence and not _WRITES.match(sentence)] or [question.strip()]
     texts = [text.strip(" ?;") for sentence in asked for text in _NEXT_PART.split(sentence)]
@@ -59,19 +59,19 @@ def parts_of(question: str) -> list[Part]:
 
 
 def expressions_in(question: str) -> list[str]:
-    """Returns the expressions that a question writes down to be computed; dates and ranges of years are none."""
+    """Returns the arithmetic expressions in a question, without dates and ranges of years."""
     return [written for written in _ARITHMETIC.findall(question) if not _DATE_OR_RANGE.fullmatch(written.strip())]
 
 
 def wants_document(question: str) -> bool:
-    """True if a question asks for a text of its own: a report, a memo."""
+    """True if a question asks for a document: a report, a memo."""
     return any(_WRITES.match(sentence.strip()) for sentence in _SENTENCE.split(question.strip()))
 
 
 def query_of(part: Part, shown: str, also: str = "") -> PartQuery | None:
-    """Returns the query that answers a part, by the tables and examples that are `shown`; None if none does.
+    """Returns the query for a part, by the `shown` tables and examples; None without one.
 
-    `also` is what else the tables may be asked about with it: the item of a subtask.
+    `also` is another subject of the query: the item of a subtask.
     """
     text = f"{part.text} {also}".strip()
     if asks_for_reasons(text) or takes_judgement(text):

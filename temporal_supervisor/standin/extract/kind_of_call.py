@@ -1,4 +1,4 @@
-"""The brain: from a request to a reply, by the kind of call; plans use the roles of the prompt."""
+"""The brain: replies to requests by the kind of call; plans use the roles in the prompt."""
 
 import json
 from dataclasses import replace
@@ -38,7 +38,7 @@ def think(request: ApiRequest) -> ApiReply:
 
 
 def _finished(prompt: Parts) -> ApiReply:
-    """A worker agent's finding: through the tool that takes it if there is one, else as text."""
+    """Returns a worker agent's finding, through `finish` if that is offered, else as text."""
     tools = prompt.request.tools
     made = answers.worker_finding(prompt, {tool["name"] for tool in tools if composes(tool)})
     for tool in tools:
@@ -55,9 +55,9 @@ def _finished(prompt: Parts) -> ApiReply:
 
 
 def _with_output(prompt: Parts, schema: Json, made: Json) -> Json:
-    """Returns the fields of a finding whose output is filled from the outputs of tools.
+    """Returns the fields of a finding whose output is filled from outputs of tools.
 
-    An impossible finding with values in its output is done.
+    If values were found, an impossible finding becomes a done one.
     """
     texts = _about_item(prompt)
     value = _structured_answer(prompt, schema, "\n".join([*texts, made["finding"]]))
@@ -76,7 +76,7 @@ def _with_output(prompt: Parts, schema: Json, made: Json) -> Json:
 
 
 def _about_item(prompt: Parts) -> list[str]:
-    """Returns the outputs of tools about the item, if one was asked by its name; else all."""
+    """Returns the outputs of calls with the item's name; of all calls if there are none."""
     done = [call for call in prompt.request.calls if not call.is_error]
     of_item = [call for call in done if prompt.item and prompt.item in call.arguments.values()]
     return [call.output for call in of_item or done]
@@ -91,7 +91,7 @@ def _structured(prompt: Parts, schema: Json) -> Any:
 
 
 def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
-    """Returns the values for the fields of a schema; None for an unknown kind of call."""
+    """Returns the values for a schema's fields; None for an unknown kind of call."""
     if "items" in fields.get("subtasks", {}):
         return plans.plan(prompt, filler)
     if "answer" in fields:
@@ -107,7 +107,7 @@ def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
 
 
 def _structured_answer(prompt: Parts, schema: Json, text: str = "") -> Any:
-    """Returns a value for `schema`, or JSON text where the schema asks for that."""
+    """Returns a value for `schema`, or JSON text if the schema asks for text."""
     _, as_text, described = str(schema.get("description", "")).partition(marks.JSON_AS_TEXT)
     wanted = json.JSONDecoder().raw_decode(described)[0] if as_text else schema
     value = Filler(wanted, text or answers.source_text(prompt)).fill()

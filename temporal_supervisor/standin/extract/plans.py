@@ -1,4 +1,4 @@
-"""Plans: which role gets which part of a goal, by the roles and the data that a prompt shows."""
+"""Plans: the role for each part of a goal, by the roles and data in a prompt."""
 
 import re
 
@@ -19,17 +19,17 @@ _OWN_WORDS = 2  # a part with fewer is described with the words of the part befo
 def plan(prompt: Parts, filler: Filler) -> Json:
     """Returns the subtasks of a goal.
 
-    Of a step it is the next one, of a revision others in place of those that failed.
+    In the strategy `step` that is the next one, in a revision the replacements of failed ones.
     """
     is_step = "finished" in filler.properties()
     roles = _roles(prompt, filler)
     is_revision = bool(prompt.planned) and not is_step
-    made = _replacements(prompt, filler, roles) if is_revision else _next(prompt, roles, one=is_step)
+    made = _replacements(prompt, filler, roles) if is_revision else _next_subtasks(prompt, roles, one=is_step)
     return {
         "strategy": "plan",
         "reasoning": "Each part of the goal goes to the role that has the data for it.",
         "final_instruction": "Answer the goal from the findings, with their figures.",
-        "subtasks": made[: _most(prompt)],
+        "subtasks": made[: _most_subtasks(prompt)],
         "finished": not made,
     }
 
@@ -38,16 +38,16 @@ def route(prompt: Parts, filler: Filler) -> Json:
     """Returns the role that fits the goal best."""
     offered = _offered(prompt, filler.properties()["role"])
     role = min(offered, key=lambda role: (role.composes, -role.fit(prompt.question)))
-    described = _subtask(prompt, "t1", role, [], _whole(prompt.question))["description"]
+    described = _subtask(prompt, "t1", role, [], _whole_question(prompt.question))["description"]
     return {"role": role.name, "secondary_role": None, "description": described}
 
 
-def _most(prompt: Parts) -> int:
+def _most_subtasks(prompt: Parts) -> int:
     stated = _CAP.search(prompt.text)
     return int(stated[1]) if stated else limits.MAX_SUBTASKS
 
 
-def _next(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[Json]:
+def _next_subtasks(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[Json]:
     """Returns the subtasks of roles that have none yet, or the first of them."""
     planned = [head for head, _ in prompt.planned]
     known = [head.get("id", "") for head in planned if head["state"] == "completed"]
@@ -65,17 +65,17 @@ def _next(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[Json]:
 
 
 def _shares(prompt: Parts, roles: list[RoleLine]) -> list[tuple[RoleLine, str]]:
-    """Returns each role that has something to do, with its part of the question.
+    """Returns each role with work to do, and its part of the question.
 
-    Without a list of data nothing says who knows what: then each role gets all of it.
+    Without a list of data each role gets the whole question.
     """
     catalogue = block(prompt.text, marks.DATA)
     if not catalogue:
-        return [(role, _whole(prompt.question)) for role in roles]
+        return [(role, _whole_question(prompt.question)) for role in roles]
     finding = [role for role in roles if not role.composes] or roles
     shares: dict[str, list[str]] = {}
     for part in parts_of(prompt.question):
-        role = _taker(part, finding, catalogue)
+        role = _role_for(part, finding, catalogue)
         shares.setdefault(role.name, []).append(_described(part))
     chosen: list[tuple[RoleLine, str]] = []
     for role in finding:
@@ -83,12 +83,12 @@ def _shares(prompt: Parts, roles: list[RoleLine]) -> list[tuple[RoleLine, str]]:
             chosen.append((role, "? ".join(shares[role.name])))
     if wants_document(prompt.question):
         writing = [role for role in roles if role.composes and role not in finding]
-        chosen += [(role, _whole(prompt.question)) for role in writing]
+        chosen += [(role, _whole_question(prompt.question)) for role in writing]
     return chosen
 
 
-def _taker(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
-    """Returns the role that has the data for a part: tables, a calculator, or texts."""
+def _role_for(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
+    """Returns the role with the data for a part: tables, a calculator, or texts."""
     if query_of(part, catalogue) is not None:
         fitting = [role for role in roles if role.queries]
     elif expressions_in(part.text):
@@ -99,9 +99,9 @@ def _taker(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
 
 
 def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[Json]:
-    """Returns a subtask of another role for each one that failed.
+    """Returns a subtask of another role for each failed one.
 
-    As long as there is a role that has not tried.
+    There are none once every role has tried.
     """
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     if "replaces" not in item:
@@ -114,22 +114,22 @@ def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[
             continue
         role = left.pop(0)
         number = len(prompt.planned) + len(made) + 1
-        subtask = _subtask(prompt, f"t{number}", role, [], _asked(text, prompt))
+        subtask = _subtask(prompt, f"t{number}", role, [], _question_of(text, prompt))
         made.append({**subtask, "replaces": [head["id"]]})
     return made
 
 
-def _asked(described: str, prompt: Parts) -> str:
-    """Returns the question of a subtask as the plan so far shows it, else the goal's."""
+def _question_of(described: str, prompt: Parts) -> str:
+    """Returns the question of a subtask in the plan so far, else the goal's."""
     _, found, question = described.partition("Question: ")
     if not found:
-        return _whole(prompt.question)
+        return _whole_question(prompt.question)
     before, _, _ = question.partition(f"<{marks.OUTCOME}>")
     return before.strip(" ?\n")
 
 
 def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
-    """Returns the roles that the plan's schema offers, one that composes last."""
+    """Returns the roles in the plan's schema; a role that composes comes last."""
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     roles = _offered(prompt, item.get("role", {}))
     finding = [role for role in roles if not role.composes]
@@ -138,7 +138,7 @@ def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
 
 
 def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
-    """Returns the roles that a schema offers: all without choices, and those without a line."""
+    """Returns the roles that a schema offers, or all roles if it has no choices."""
     options = [name for name in schema.get("enum") or [] if name != "auto"]
     known = [role for role in prompt.roles if not options or role.name in options]
     if known:
@@ -147,7 +147,7 @@ def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
 
 
 def _subtask(prompt: Parts, id_: str, role: RoleLine, after: list[str], asked: str) -> Json:
-    """Returns a subtask: what its role is for, by which people know it, and the question."""
+    """Returns a subtask: its role's purpose, for people, and the question."""
     purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
     return {
         "id": id_,
@@ -161,7 +161,7 @@ def _subtask(prompt: Parts, id_: str, role: RoleLine, after: list[str], asked: s
 
 
 def _described(part: Part) -> str:
-    """Returns a part with the words that it needs from the one before it."""
+    """Returns a part with the words that it needs from the part before it."""
     borrowed = _words(part.context)
     if len(_words(part.text)) >= _OWN_WORDS or not borrowed:
         return part.text
@@ -173,7 +173,7 @@ def _words(text: str) -> list[str]:
     return [word for word in key_words(text) if not word.isdigit()]
 
 
-def _whole(goal: str) -> str:
-    """Returns the questions of a goal, without what it asks the author of the answer to do."""
+def _whole_question(goal: str) -> str:
+    """Returns the questions in a goal, without instructions to the answer's author."""
     asked = [sentence for sentence in sentences(goal) if sentence.endswith("?")]
     return " ".join(asked).rstrip("? ") or goal

@@ -4,7 +4,7 @@ import re
 from html import unescape
 from typing import NamedTuple
 
-from temporal_supervisor.standin.lookup.word_forms import key_stems, shared
+from temporal_supervisor.standin.lookup.word_forms import key_stems, shared_stems
 from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.supervision.base import prompt_marks as marks
 
@@ -27,13 +27,13 @@ class RoleLine(NamedTuple):
 
     @property
     def composes(self) -> bool:
-        """True if it writes up the findings of others: by its name, the first word about it, and its tools."""
+        """True if it combines others' findings: by its name, its purpose and its tools."""
         tools = self.extras.partition(";")[0]
         return bool(_COMPOSES.search(f"{self.name} {self.description.partition(' ')[0]} {tools}"))
 
     @property
     def queries(self) -> bool:
-        """True if it asks tables: by its tools, else by what is said of it."""
+        """True if it queries tables: by its tools, else by its description."""
         return bool(_QUERIES.search(self.tools or self.description))
 
     @property
@@ -43,16 +43,16 @@ class RoleLine(NamedTuple):
 
     @property
     def tools(self) -> str:
-        """Returns the names of its tools, empty if none are listed."""
+        """The names of its tools; empty if none are listed."""
         return self.extras.partition(";")[0].partition("tools:")[2]
 
     def fit(self, goal: str) -> int:
         """Returns the number of words that it shares with a goal."""
-        return len(shared(key_stems(goal), " ".join(self)))
+        return len(shared_stems(key_stems(goal), " ".join(self)))
 
 
 class FindingText(NamedTuple):
-    """A finding as a prompt shows it."""
+    """A finding in a prompt."""
 
     subtask_id: str
     role: str
@@ -60,25 +60,25 @@ class FindingText(NamedTuple):
 
 
 def blocks(prompt: str, tag: str) -> list[Block]:
-    """Returns attributes and text of each `<tag ...>...</tag>`, in order."""
+    """Returns attributes and text of each `<tag ...>...</tag>` in order."""
     name = re.escape(tag)  # a tag that is only mentioned has no end, or another beginning before its end
     parts = re.findall(rf"<{name}(\s(?:(?!<{name}[\s>])[^>])*+)?>((?:(?!<{name}[\s>]).)*?)</{name}>", prompt, re.DOTALL)
     return [({k: unescape(v) for k, v in _ATTRIBUTE.findall(head)}, unescape(text).strip()) for head, text in parts]
 
 
 def block(prompt: str, tag: str) -> str:
-    """Returns the text of the last `<tag>...</tag>` of the prompt, empty if there is none."""
+    """Returns the text of the last `<tag>...</tag>`; empty without one."""
     return next((text for _, text in reversed(blocks(prompt, tag))), "")
 
 
 def focus(text: str) -> str:
-    """Returns the question inside a description that the stand-in's planner wrote, else the whole text."""
+    """Returns the question in a description by the stand-in's planner, else the whole text."""
     match = _QUESTION.search(text)
     return match[1].strip() if match else text.strip()
 
 
 def _roles(prompt: str) -> list[RoleLine]:
-    """Returns the roles that are listed after the heading of roles, up to a line that is none."""
+    """Returns the roles in the lines below the heading of roles."""
     listed: list[RoleLine] = []
     for line in prompt.partition(f"{marks.ROLES}\n")[2].splitlines():
         if match := _ROLE.match(line):
@@ -89,7 +89,7 @@ def _roles(prompt: str) -> list[RoleLine]:
 
 
 def _attachments(prompt: str) -> list[str]:
-    """Returns the names of the attachments: one a line, with or without a size, or with their texts."""
+    """Returns the names of the attachments, from lines with or without sizes or texts."""
     named = [head.get("name", "") for head, _ in blocks(prompt, marks.ATTACHMENT)]
     whole = rf"<{marks.ATTACHMENT}\s(?:(?!<{marks.ATTACHMENT}\s).)*?</{marks.ATTACHMENT}>"
     listed = re.sub(whole, "", block(prompt, marks.ATTACHMENTS), flags=re.S)

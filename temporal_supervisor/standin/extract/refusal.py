@@ -1,4 +1,4 @@
-"""The words in which the stand-in refuses a question that it can't answer."""
+"""The refusal of a question that the stand-in can't answer."""
 
 from temporal_supervisor.standin.lookup.word_forms import clip
 from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL, STANDIN_LIMITS, ways_to_a_model

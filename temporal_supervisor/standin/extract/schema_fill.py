@@ -1,9 +1,9 @@
-"""Values that fit a JSON schema: the wanted ones where they fit, else its defaults or what a text says."""
+"""Values for a JSON schema: wanted ones that fit, else defaults, else values from a text."""
 
 import re
 from typing import Any
 
-from temporal_supervisor.standin.lookup.word_forms import clip, key_lines, key_stems, shared
+from temporal_supervisor.standin.lookup.word_forms import clip, key_lines, key_stems, shared_stems
 from temporal_supervisor.standin.server.api_request import Json
 
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled
@@ -22,9 +22,9 @@ _STATED = r"^[\s*_|>-]*{name}[\s*_]*[:=|]\s*(?P<value>\S.*)$"
 
 
 class Filler:
-    """Fills one schema; `$ref` is looked up in its own root.
+    """Fills one schema, in whose root `$ref` is looked up.
 
-    Required values that were not given come from `text`.
+    Missing required values come from `text`.
     """
 
     def __init__(self, root: Json, text: str = "") -> None:
@@ -32,7 +32,7 @@ class Filler:
         self._text = text
 
     def fill(self, wanted: Any = None) -> Any:
-        """Returns a value for the whole schema, made of `wanted` where the schema has a place for it."""
+        """Returns a value for the whole schema, with the fitting parts of `wanted`."""
         return self.fit(self._root, wanted)
 
     def properties(self, schema: Json | None = None) -> Json:
@@ -55,7 +55,7 @@ class Filler:
         return dict(schema)
 
     def fit(self, schema: Json, wanted: Any, name: str = "", depth: int = 0) -> Any:
-        """Returns a value for a part of the schema, the property `name`."""
+        """Returns a value for a part of the schema, for the property `name`."""
         plain = self.resolve(schema)
         kind = _kind(plain)
         if wanted is None:
@@ -94,7 +94,7 @@ class Filler:
         return [self.fit(schema.get("items", {}), item, name, depth + 1) for item in items]
 
     def _line_about(self, schema: Json, name: str) -> str:
-        """Returns the line of the text that has most to do with a property."""
+        """Returns the line of the text that fits a property best."""
         about = f"{name.replace('_', ' ')} {schema.get('description', '')}"
         return clip("".join(key_lines(self._text, about, 1)), _TEXT_CHARS)
 
@@ -111,9 +111,9 @@ class Filler:
         return filled
 
     def _stated(self, name: str, kind: str) -> str | float | None:
-        """Returns the value that the text states under a name, as in `Town: Aarau`.
+        """Returns the value after a name in the text: `Aarau` in `Town: Aarau`.
 
-        None if it states nothing that fits.
+        None if there is no fitting value.
         """
         if not name:
             return None
@@ -127,7 +127,7 @@ class Filler:
         return float(number[0].replace(",", "")) if number else None
 
     def _labelled(self, name: str) -> str:
-        """Returns the text behind a label of that name at the beginning of a line."""
+        """Returns the text after a label with that name at the beginning of a line."""
         words = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
         label = re.compile(_STATED.format(name=words), re.IGNORECASE | re.MULTILINE)
         found = label.search(self._text)
@@ -154,33 +154,33 @@ class Filler:
         return told.split(" (")[0].split(" [")[0].strip(" .")
 
     def _figure(self, name: str) -> float | None:
-        """Returns the figure of the lines that share most words with the name.
+        """Returns the figure in the lines that share most words with the name.
 
-        It is the largest of their last numbers that are no years.
+        It is the largest of their last numbers, without years.
         """
         stems = key_stems(name)
         figures: list[tuple[int, float]] = []
         for line in self._text.splitlines():
             if _NUMBER.search(line):
-                figures.append((len(shared(stems, line)), _last(line)))
+                figures.append((len(shared_stems(stems, line)), _last(line)))
         return max(figures)[1] if figures else None
 
 
 def _first_names(rows: str) -> str:
-    """Returns the first value of each row, as `Ann and Ben` of `Name: Ann, Age: 9; Name: Ben`."""
+    """Returns the first value of each row: `Ann and Ben` for `Name: Ann, Age: 9; Name: Ben`."""
     firsts = [row.partition(", ")[0] for row in rows.split("; ")]
     return " and ".join(first.partition(": ")[2] for first in firsts)
 
 
 def _last(line: str) -> float:
-    """Returns the last number of a line that is no year."""
+    """Returns the last number of a line, without years."""
     numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(line)]
     others = [number for number in numbers if number not in _YEARS]
     return (others or numbers)[-1]
 
 
 def _bounded(kind: str, schema: Json, value: float | None) -> float:
-    """Returns a number within the bounds of a schema; without a value a small positive one."""
+    """Returns a number within a schema's bounds; without a value a small positive one."""
     low = schema.get("minimum", schema.get("exclusiveMinimum", -float("inf")) + 1)
     high = schema.get("maximum", float("inf"))
     if value is None:
@@ -198,7 +198,7 @@ def _nullable(schema: Json) -> bool:
 
 
 def _kind(schema: Json) -> str:
-    """Returns the type of a value, of several the first that is not null."""
+    """Returns the type in a schema; of several the first that is not null."""
     kind = schema.get("type")
     if isinstance(kind, list):
         others = [one for one in kind if one != "null"]

@@ -9,13 +9,21 @@ from itertools import chain
 from typing import Any
 
 from temporal_supervisor.bundled import BUILTIN_TEAMS
-from temporal_supervisor.standin.extract.answered import changes, queries
-from temporal_supervisor.standin.extract.answers import digest
+from temporal_supervisor.standin.extract.answered import change_results, part_queries
+from temporal_supervisor.standin.extract.answers import findings_text
 from temporal_supervisor.standin.extract.asked import expressions_in
 from temporal_supervisor.standin.extract.prompt_parts import Parts, focus
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.lookup.tables import expressions
-from temporal_supervisor.standin.lookup.word_forms import clip, key_lines, key_stems, key_words, sentences, shared, stem
+from temporal_supervisor.standin.lookup.word_forms import (
+    clip,
+    key_lines,
+    key_stems,
+    key_words,
+    sentences,
+    shared_stems,
+    stem,
+)
 from temporal_supervisor.standin.server.api_request import Json
 from temporal_supervisor.supervision.base import prompt_marks as marks
 
@@ -42,7 +50,7 @@ def looked_up(prompt: Parts) -> list[Json]:
         content = _fetched(named[0])
     elif "web_search" in request.provided:
         wanted = key_stems(subtask)
-        urls = sorted(_pages(), key=lambda url: -len(shared(wanted, _pages()[url])))[:_FOUND]
+        urls = sorted(_pages(), key=lambda url: -len(shared_stems(wanted, _pages()[url])))[:_FOUND]
         tool, arguments = "web_search", {"query": " ".join(_keys(subtask))}
         content = [_hit(url) for url in urls]
     else:
@@ -204,9 +212,9 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
     shown = "\n".join([subtask, goal, *outputs])
     keys = _keys(subtask)
     if kind == "sql":
-        return [query.sql for query in queries(prompt)]
+        return [query.sql for query in part_queries(prompt)]
     if kind == "expression":
-        return expressions(changes(prompt)) or expressions_in(subtask)
+        return expressions(change_results(prompt)) or expressions_in(subtask)
     if kind == "url":
         return list(dict.fromkeys(_URL.findall(shown)))[:_DOCUMENTS]
     if kind == "attachment":
@@ -218,7 +226,7 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
             return named
         return [prompt.item] if _FILE.fullmatch(prompt.item) else found[:_DOCUMENTS]
     if kind == "body":
-        return [digest(prompt.findings)]
+        return [findings_text(prompt.findings)]
     if kind == "title":
         return [clip((sentences(goal) or [subtask])[0], _TITLE_CHARS).rstrip("?. ")]
     if kind == "query":
@@ -235,4 +243,4 @@ def _ids(text: str, keys: list[str]) -> list[str]:
     for marked, named in _ID.findall(text):
         name = marked or named
         lines[name] = next(line for line in text.splitlines() if name in line)
-    return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))
+    return sorted(lines, key=lambda name: -len(shared_stems(keys, lines[name])))

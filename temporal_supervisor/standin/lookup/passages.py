@@ -65,7 +65,7 @@ def answering_sentences(text: str, question: str, known: str = "") -> list[str]:
         # who, when, how many: the words of a heading may be about another sentence of its section
         above = [] if kind else [*title, *paragraph.headings]
         for at, sentence in enumerate(paragraph.sentences):
-            if not _holds(sentence, wanted, above) or not _names_one(names, [*key_stems(sentence), *above]):
+            if not _has_nearly_all(sentence, wanted, above) or not _names_one(names, [*key_stems(sentence), *above]):
                 continue
             if not _has_compounds(sentence, question) or (kind and not kind.is_told_by(sentence)):
                 continue
@@ -77,18 +77,18 @@ def answering_sentences(text: str, question: str, known: str = "") -> list[str]:
     return list(dict.fromkeys(sentence for one in found if one in best for sentence in one[1]))
 
 
-def _holds(sentence: str, wanted: list[str], above: list[str]) -> bool:
+def _has_nearly_all(sentence: str, wanted: list[str], above: list[str]) -> bool:
     """True if a sentence, with the headings above it, has nearly all wanted words."""
     own = key_stems(sentence)
-    here = [word for word in wanted if _has(own, word)]
-    missing = [word for word in wanted if word not in here and not _has(above, word)]
+    here = [word for word in wanted if _has_word(own, word)]
+    missing = [word for word in wanted if word not in here and not _has_word(above, word)]
     may_miss = len(wanted) // _A_WORD_MISSING if len(wanted) > _A_WORD_MISSING else 0
     return bool(here) and len(missing) <= may_miss
 
 
 def _names_one(names: list[str], words: list[str]) -> bool:
     """True if one of the question's names is among the words, or if it has none."""
-    return not names or any(_has(words, name) for name in names)
+    return not names or any(_has_word(words, name) for name in names)
 
 
 def _has_compounds(sentence: str, question: str) -> bool:
@@ -99,10 +99,10 @@ def _has_compounds(sentence: str, question: str) -> bool:
 
 def _score(sentence: str, wanted: list[str]) -> int:
     own = key_stems(sentence)
-    return sum(_has(own, word) for word in wanted)
+    return sum(_has_word(own, word) for word in wanted)
 
 
-def _has(words: list[str], wanted: str) -> bool:
+def _has_word(words: list[str], wanted: str) -> bool:
     return any(same_word(wanted, word) for word in words)
 
 

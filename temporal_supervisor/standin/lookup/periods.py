@@ -38,16 +38,16 @@ def periods_in(words: QuestionWords, time: Column) -> list[Period]:
     while at < len(words.texts):
         period, size = _period_at(words, at, time) if words.open[at] else (None, 1)
         if period is not None:
-            words.take(at, size)
+            words.explain(at, size)
             found.append((at, period))
         at += size
     reached: list[Period] = []
     for place, period in found:
-        before = words.before(place)
+        before = words.word_before(place)
         is_range = before in ("since", "until", "before", "after") and len(found) == 1
         reached.append(_reaching(before, period, time) if is_range else period)
         if is_range:
-            words.take_any(before)
+            words.explain_any(before)
     return sorted(reached, key=lambda period: period.low)
 
 

@@ -1,6 +1,7 @@
-"""The words of a question while it is read against a table: each is explained by the table, or stays open.
+"""The words of a question while it is read against a table.
 
-A question of which a word stays open is not understood, and not answered.
+Each word is explained by the table, or stays open. A question with an open word is not understood,
+so it is not answered.
 """
 
 import re
@@ -23,7 +24,7 @@ _FILLERS = frozenset(_FILLER_WORDS.split())
 
 @dataclass
 class QuestionWords:
-    """The words of one question; `open` says which ones nothing has explained yet."""
+    """The words of one question; `open` marks the words without an explanation."""
 
     question: str
     texts: list[str] = field(init=False)
@@ -32,13 +33,13 @@ class QuestionWords:
     explained: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        """Divides the question into words."""
+        """Splits the question into words."""
         self.texts = _TOKEN.findall(_POSSESSIVE.sub("", self.question))
         self.stems = [stem(text) for text in self.texts]
         self.open = [True] * len(self.texts)
 
     def places(self, wanted: list[str]) -> list[int]:
-        """Returns the positions at which these stems stand one after the other, all open."""
+        """Returns the positions at which these stems follow each other, all open."""
         size = len(wanted)
         if not size:
             return []
@@ -46,45 +47,48 @@ class QuestionWords:
         return [at for at in starts if self._is_open(at, size) and self.stems[at : at + size] == wanted]
 
     def places_of_form(self, word: str) -> list[int]:
-        """Returns the positions of the open words that are any form of a word."""
+        """Returns the positions of open words that are a form of a word."""
         return [at for at, own in enumerate(self.stems) if self.open[at] and same_word(own, word)]
 
-    def take(self, at: int, size: int = 1, *, of_table: bool = False) -> None:
-        """Marks words as explained; `of_table` are those that only this table explains."""
+    def explain(self, at: int, size: int = 1, *, of_table: bool = False) -> None:
+        """Marks words as explained; with `of_table` only this table explains them."""
         for place in range(at, at + size):
             self.open[place] = False
         self.explained += size * of_table
 
-    def take_any(self, *phrases: str) -> int | None:
-        """Explains the first of these phrases that stands in the question. Returns where it stood, None for none."""
+    def explain_any(self, *phrases: str) -> int | None:
+        """Explains the first of these phrases in the question.
+
+        Returns its position; None without one.
+        """
         for phrase in phrases:
             if places := self.places([stem(word) for word in phrase.split()]):
-                self.take(places[0], len(phrase.split()))
+                self.explain(places[0], len(phrase.split()))
                 return places[0]
         return None
 
     def number_at(self, at: int) -> str:
-        """Returns the number that stands there, as SQL writes it; empty if there is none."""
+        """Returns the number at a position as SQL; empty without one."""
         if not 0 <= at < len(self.texts) or not _NUMBER.fullmatch(self.texts[at]):
             return ""
         return self.texts[at].replace(",", "")
 
-    def before(self, at: int) -> str:
-        """Returns the word before a place, beyond an article; empty at the beginning."""
+    def word_before(self, at: int) -> str:
+        """Returns the word before a position, beyond an article; empty at the beginning."""
         at -= 1
         while at >= 0 and self.stems[at] in ("the", "a", "an", "of", "different", "distinct", "total", "average"):
             at -= 1
         return self.texts[at].lower() if at >= 0 else ""
 
-    def left(self) -> list[str]:
-        """Returns the words that nothing explains, fillers left out."""
+    def unexplained(self) -> list[str]:
+        """Returns the words without an explanation, except fillers."""
         shown = zip(self.texts, self.open, strict=True)
         return [text for text, is_open in shown if is_open and text.lower() not in _FILLERS]
 
-    def left_names(self) -> list[tuple[int, int]]:
-        """Returns the spans of names that nothing explains.
+    def unexplained_names(self) -> list[tuple[int, int]]:
+        """Returns the spans of names without an explanation.
 
-        Names are numbers and words with capitals that are not at the beginning.
+        Names are numbers, and words with capitals that are not at the beginning.
         """
         spans: list[tuple[int, int]] = []
         for at, text in enumerate(self.texts):

@@ -1,7 +1,7 @@
 """The results of queries in words, by the form of the question that each one answers."""
 
 from temporal_supervisor.standin.lookup.table_questions import TableAnswer
-from temporal_supervisor.standin.lookup.tables import Grid, parse_grids, statements
+from temporal_supervisor.standin.lookup.tables import Grid, grid_sentences, parse_grids
 
 _IN_A_SENTENCE = 12  # groups, names or rows; more are shown as a table
 _NONE = ("NULL", "")
@@ -10,8 +10,8 @@ _SHARED = 3  # that share the first place, at most, to be named
 _HOW = {"sum": "Total", "avg": "Average"}
 
 
-def told(answer: TableAnswer, output: str, calculated: dict[str, str]) -> list[str]:
-    """Returns the output of a query in words, as parts of a Markdown text.
+def result_in_words(answer: TableAnswer, output: str, calculated: dict[str, str]) -> list[str]:
+    """Returns a query's output in words, as parts of a Markdown text.
 
     There are none if the table has no such row.
     """
@@ -21,7 +21,7 @@ def told(answer: TableAnswer, output: str, calculated: dict[str, str]) -> list[s
     grid, where = grids[0], f" ({answer.where})" if answer.where else ""
     how, _, rest = answer.kind.partition(" ")
     if how == "change":
-        return _lines(statements(grids, calculated))
+        return _lines(grid_sentences(grids, calculated))
     if rest == "by":
         return _groups(answer, grid, where)
     match how:

@@ -1,8 +1,8 @@
 """Questions that a table answers exactly: the query for each, and its result in words.
 
-A question is taken if every word of it is explained: by a column, a value or a time of the table, or by a word for what
-is asked (how many, total, average, most, least, list, by, change). Of any other question the answer is None: it takes
-a model.
+A question is answered if every word of it is explained: by a column, a value or a time in the
+table, or by a word for the kind of question (how many, total, average, most, least, list, by,
+change). Other questions need a model.
 """
 
 from collections.abc import Callable
@@ -88,10 +88,10 @@ _Form = Callable[[TableReading], TableAnswer | None]
 def _changed(reading: TableReading) -> TableAnswer | None:
     """The change of a figure between two periods, else between the first and the last one."""
     time = reading.table.time
-    if time is None or len(reading.numbers) != 1 or reading.words.take_any(*_CHANGES) is None:
+    if time is None or len(reading.figures) != 1 or reading.words.explain_any(*_CHANGES) is None:
         return None
-    number = reading.numbers[0]
-    adds_up = reading.words.take_any(*_SUMS) is not None or number.adds_up
+    number = reading.figures[0]
+    adds_up = reading.words.explain_any(*_SUMS) is not None or number.adds_up
     periods = reading.periods or [Period.of(time.low[:7]), Period.of(time.high[:7])]
     if len(periods) == 1:
         periods = [*periods, Period.of(time.high[: len(periods[0].low)])]
@@ -107,23 +107,23 @@ def _changed(reading: TableReading) -> TableAnswer | None:
     value = f"sum({number.sql})" if adds_up else f"avg({number.sql})"
     shown = ", ".join([*dict.fromkeys(labels), f"{grain} AS period", f"{value} AS {_alias(number.title)}"])
     alone = "" if adds_up else " HAVING count(*) = 1"
-    sql = f"SELECT {shown} FROM {reading.table.name}{_where(clauses)} GROUP BY {groups}{alone} ORDER BY {groups}"
-    return _made(reading, sql, "change", number.title, with_periods=False)
+    sql = f"SELECT {shown} FROM {_source(reading, clauses)} GROUP BY {groups}{alone} ORDER BY {groups}"
+    return _complete_answer(reading, sql, "change", number.title, with_periods=False)
 
 
 def _counted(reading: TableReading) -> TableAnswer | None:
     """The number of rows, of things of a kind, or of pieces."""
     words = reading.words
-    if words.take_any(*_COUNTS) is None:
+    if words.explain_any(*_COUNTS) is None:
         return None
     if _takes_extreme(words) is not None:
         return None
-    words.take_any(*_LINKS)
-    if reading.numbers:
-        return _aggregated(reading, "sum") if reading.numbers[0].adds_up else None
-    if len(reading.others) == 1:
-        return _counted_of(reading, reading.others[0])
-    if reading.others:
+    words.explain_any(*_LINKS)
+    if reading.figures:
+        return _aggregated(reading, "sum") if reading.figures[0].adds_up else None
+    if len(reading.other_columns) == 1:
+        return _counted_of(reading, reading.other_columns[0])
+    if reading.other_columns:
         return None
     amounts = [column for column in reading.table.of_kind("number") if set(column.words) & _AMOUNTS]
     if reading.named and not reading.means_rows and amounts:
@@ -146,7 +146,7 @@ def _counted_of(reading: TableReading, column: Column) -> TableAnswer | None:
 
 
 def _values_for_yes(column: Column) -> list[str]:
-    """Returns the values that mean yes of a column that has no others but those for no; none of any other column."""
+    """Returns the values that mean yes; empty unless all values mean yes or no."""
     tells = column.whole and all(value.lower() in _YES | _NO for value in column.values)
     return [value for value in column.values if value.lower() in _YES] if tells else []
 
@@ -157,13 +157,13 @@ def _ranked(reading: TableReading) -> TableAnswer | None:
     order = _takes_price_extreme(reading) or _takes_frequency(reading) or _takes_extreme(words)
     if order is None:
         return None
-    is_total = words.take_any(*_SUMS) is not None
-    words.take_any(*_LINKS)
-    is_average = words.take_any(*_AVERAGES) is not None
+    is_total = words.explain_any(*_SUMS) is not None
+    words.explain_any(*_LINKS)
+    is_average = words.explain_any(*_AVERAGES) is not None
     if reading.grain:
         return _ranked_times(reading, order, is_average=is_average)
-    grouped = reading.subject or next(iter([*reading.by, *reading.others]), None)
-    numbers = reading.numbers
+    grouped = reading.subject or next(iter([*reading.by, *reading.other_columns]), None)
+    numbers = reading.figures
     if len(numbers) > 1 or (not numbers and not reading.means_rows):
         return None
     if not numbers:
@@ -174,8 +174,8 @@ def _ranked(reading: TableReading) -> TableAnswer | None:
     if (is_total or number.adds_up) and grouped is not None:
         return _ranking_of(reading, grouped, f"sum({number.sql})", f"total {number.title}", order)
     clauses = [*_whole_clauses(reading), f"{number.sql} IS NOT NULL"]
-    sql = f"SELECT * FROM {reading.table.name}{_where(clauses)} ORDER BY {number.sql} {order} LIMIT {_RANKED}"
-    return _made(reading, sql, f"extreme {order}", number.title)
+    sql = f"SELECT * FROM {_source(reading, clauses)} ORDER BY {number.sql} {order} LIMIT {_RANKED}"
+    return _complete_answer(reading, sql, f"extreme {order}", number.title)
 
 
 def _ranking_of(reading: TableReading, by: Column, value: str, title: str, order: str) -> TableAnswer | None:
@@ -184,12 +184,12 @@ def _ranking_of(reading: TableReading, by: Column, value: str, title: str, order
 
 def _ranked_times(reading: TableReading, order: str, *, is_average: bool) -> TableAnswer | None:
     """The year, quarter, month or day with most or least of a figure or of rows."""
-    time, numbers = reading.table.time, reading.numbers
+    time, numbers = reading.table.time, reading.figures
     if time is None or not reading.asks_for_time or len(numbers) > 1:
         return None
     moment = part_of(time, _GRAIN_CHARS.get(reading.grain, 0))
     if not numbers:
-        means_rows = reading.means_rows or any(column.is_key for column in reading.others)
+        means_rows = reading.means_rows or any(column.is_key for column in reading.other_columns)
         return _ranking(reading, moment, reading.grain, "count(*)", "rows", order) if means_rows else None
     value = "avg" if is_average else "sum"
     word = "average" if is_average else "total"
@@ -198,102 +198,114 @@ def _ranked_times(reading: TableReading, order: str, *, is_average: bool) -> Tab
 
 
 def _takes_price_extreme(reading: TableReading) -> str | None:
-    """Takes a word such as cheapest, if one column alone is a price. Returns the order of rows that begins there."""
+    """Explains a word such as cheapest, if exactly one column is a price.
+
+    Returns the order of rows; None without one.
+    """
     prices = [column for column in reading.table.of_kind("number") if set(column.words) & _PRICES]
-    if len(prices) != 1 or reading.numbers:
+    if len(prices) != 1 or reading.figures:
         return None
     for extremes, order in ((_DEAREST, "DESC"), (_CHEAPEST, "ASC")):
-        if reading.words.take_any(*extremes) is not None:
+        if reading.words.explain_any(*extremes) is not None:
             # the thing itself is meant, not a sum over its rows: its key groups nothing
-            reading.asked = [*prices, *(column for column in reading.others if not column.is_key)]
+            reading.asked = [*prices, *(column for column in reading.other_columns if not column.is_key)]
             return order
     return None
 
 
 def _takes_frequency(reading: TableReading) -> str | None:
-    """Takes `most often`, with a verb like the table's name. Returns the order of the numbers of rows."""
+    """Explains `most often`, with a verb like the table's name.
+
+    Returns the order of the counts; None without one.
+    """
     for often, order in ((_OFTEN, "DESC"), (_SELDOM, "ASC")):
-        if reading.words.take_any(*often) is not None:
+        if reading.words.explain_any(*often) is not None:
             reading.count_rows()
             return order
     return None
 
 
 def _takes_extreme(words: QuestionWords) -> str | None:
-    """Takes a word for most or least. Returns the order of rows that begins there; None without one."""
+    """Explains a word for most or least. Returns the order of rows; None without one."""
     for extremes, order in ((_MOST, "DESC"), (_LEAST, "ASC")):
-        if words.take_any(*extremes) is not None:
+        if words.explain_any(*extremes) is not None:
             return order
     return None
 
 
 def _ranking(reading: TableReading, by: str, by_title: str, value: str, title: str, order: str) -> TableAnswer | None:
-    numbers = [f"{number.sql} IS NOT NULL" for number in reading.numbers[:1]]
+    numbers = [f"{number.sql} IS NOT NULL" for number in reading.figures[:1]]
     clauses = [*_whole_clauses(reading), f"{by} IS NOT NULL", *numbers]
-    head = f"SELECT {by}, {value} AS {_alias(title)} FROM {reading.table.name}{_where(clauses)}"
+    head = f"SELECT {by}, {value} AS {_alias(title)} FROM {_source(reading, clauses)}"
     sql = f"{head} GROUP BY {by} ORDER BY 2 {order}, 1 LIMIT {_RANKED}"
-    return _made(reading, sql, f"ranking {order}", f"{title} by {by_title}")
+    return _complete_answer(reading, sql, f"ranking {order}", f"{title} by {by_title}")
 
 
 def _summed(reading: TableReading) -> TableAnswer | None:
     """A total or an average, of all rows or by groups."""
     words = reading.words
     for said, how in ((_AVERAGES, "avg"), (_SUMS, "sum")):
-        if words.take_any(*said) is not None and len(reading.numbers) == 1:
-            words.take_any(*_LINKS)
+        if words.explain_any(*said) is not None and len(reading.figures) == 1:
+            words.explain_any(*_LINKS)
             return _aggregated(reading, how)
     return None
 
 
 def _grouped(reading: TableReading) -> TableAnswer | None:
     """A figure by groups, without a word for how: the sum of what adds up."""
-    if not (reading.by or reading.grain) or len(reading.numbers) != 1 or not reading.numbers[0].adds_up:
+    if not (reading.by or reading.grain) or len(reading.figures) != 1:
         return None
-    reading.words.take_any(*_LISTS)
+    if not reading.figures[0].adds_up:
+        return None
+    reading.words.explain_any(*_LISTS)
     return _aggregated(reading, "sum")
 
 
 def _dated(reading: TableReading) -> TableAnswer | None:
     """The first or the last row: when it was."""
     words, time = reading.words, reading.table.time
-    if time is None or words.take_any("when") is None:
+    if time is None or words.explain_any("when") is None:
         return None
     for said, order in ((_FIRST, "ASC"), (_LAST, "DESC")):
-        if words.take_any(*said) is not None and not reading.numbers:
+        if words.explain_any(*said) is not None and not reading.figures:
             reading.count_rows()
-            words.take_any(*_LINKS)
-            clauses = [*_whole_clauses(reading), f"{time.sql} IS NOT NULL"]
-            sql = f"SELECT * FROM {reading.table.name}{_where(clauses)} ORDER BY {time.sql} {order} LIMIT {_RANKED}"
-            return _made(reading, sql, f"dated {order}", time.title) if not reading.asked else None
+            words.explain_any(*_LINKS)
+            if reading.asked:
+                return None
+            rows = _source(reading, [*_whole_clauses(reading), f"{time.sql} IS NOT NULL"])
+            sql = f"SELECT * FROM {rows} ORDER BY {time.sql} {order} LIMIT {_RANKED}"
+            return _complete_answer(reading, sql, f"dated {order}", time.title)
     return None
 
 
 def _listed(reading: TableReading) -> TableAnswer | None:
     """The things of a kind, or the rows that the question describes."""
     words = reading.words
-    asks = words.take_any(*_LISTS) is not None or reading.subject is not None
+    asks = words.explain_any(*_LISTS) is not None or reading.subject is not None
     asks |= _asks_for_people(reading)
-    words.take_any(*_LISTS)
-    words.take_any(*_LINKS)
-    if not asks or reading.numbers:
+    words.explain_any(*_LISTS)
+    words.explain_any(*_LINKS)
+    if not asks or reading.figures:
         return None
     if reading.means_rows:
         _take_conditions_on_rows(reading)
     clauses = _whole_clauses(reading)
-    if len(reading.others) == 1:
-        column = reading.others[0]
-        where = _where([*clauses, f"{column.sql} IS NOT NULL"])
-        sql = f"SELECT DISTINCT {column.sql} FROM {reading.table.name}{where} ORDER BY 1 LIMIT {_ROW_LIMIT}"
-        return _made(reading, sql, "list", column.title)
-    if not reading.others and reading.means_rows and (clauses or len(reading.table.columns) <= _RANKED):
-        sql = f"SELECT * FROM {reading.table.name}{_where(clauses)} ORDER BY 1 LIMIT {_ROW_LIMIT}"
-        return _made(reading, sql, "rows", reading.table.name)
-    return None
+    if len(reading.other_columns) == 1:
+        column = reading.other_columns[0]
+        rows = _source(reading, [*clauses, f"{column.sql} IS NOT NULL"])
+        sql = f"SELECT DISTINCT {column.sql} FROM {rows} ORDER BY 1 LIMIT {_ROW_LIMIT}"
+        return _complete_answer(reading, sql, "list", column.title)
+    if reading.other_columns or not reading.means_rows:
+        return None
+    if not clauses and len(reading.table.columns) > _RANKED:
+        return None
+    sql = f"SELECT * FROM {_source(reading, clauses)} ORDER BY 1 LIMIT {_ROW_LIMIT}"
+    return _complete_answer(reading, sql, "rows", reading.table.name)
 
 
 def _take_conditions_on_rows(reading: TableReading) -> None:
-    """Takes columns that tell which rows are meant: of yes and no, or of times with a period."""
-    for column in reading.others:
+    """Explains columns that select rows: of yes and no, or of times with a period."""
+    for column in reading.other_columns:
         yes = _values_for_yes(column)
         if not yes and not (column is reading.table.time and reading.periods):
             continue
@@ -303,7 +315,10 @@ def _take_conditions_on_rows(reading: TableReading) -> None:
 
 
 def _asks_for_people(reading: TableReading) -> bool:
-    """Takes the column of people's names for a question that begins with who; true if there is one."""
+    """Adds the column of people's names to a question that begins with who.
+
+    Returns False if there is none.
+    """
     label = reading.table.label
     if reading.words.texts[:1] not in (["Who"], ["who"]) or label is None or reading.asked:
         return False
@@ -323,26 +338,27 @@ def _looked_up(reading: TableReading) -> TableAnswer | None:
     asked = reading.asked or _place_asked(reading)
     if not asked or not (reading.named or reading.periods) or reading.by or reading.grain:
         return None
-    numbers = reading.numbers
+    numbers = reading.figures
     if len(numbers) == len(asked) == 1 and numbers[0].adds_up:
         return _aggregated(reading, "sum")
     is_a_day = [period.low for period in reading.periods if len(period.low) == _DAY_CHARS and period.low == period.high]
     if not reading.named and not is_a_day:
         return None
     if any(column.kind == "time" for column in asked):
-        reading.words.take_any("when", "since when")
+        reading.words.explain_any("when", "since when")
     shown = list(dict.fromkeys(column.sql for column in [*reading.named, *_time_of(reading), *asked]))
-    where = _where(_whole_clauses(reading))
-    sql = f"SELECT {', '.join(shown)} FROM {reading.table.name}{where} ORDER BY 1 LIMIT {_ROW_LIMIT}"
-    return _made(reading, sql, "value", " and ".join(column.title for column in asked))
+    rows = _source(reading, _whole_clauses(reading))
+    sql = f"SELECT {', '.join(shown)} FROM {rows} ORDER BY 1 LIMIT {_ROW_LIMIT}"
+    what = " and ".join(column.title for column in asked)
+    return _complete_answer(reading, sql, "value", what)
 
 
 def _place_asked(reading: TableReading) -> list[Column]:
-    """Takes `where`, if one column alone holds places. Returns that column."""
+    """Explains `where`, if exactly one column has places, and returns that column."""
     places = [column for column in reading.table.of_kind("text") if set(column.words) & _PLACES]
-    if len(places) != 1 or not reading.named or reading.words.take_any("where") is None:
+    if len(places) != 1 or not reading.named or reading.words.explain_any("where") is None:
         return []
-    reading.words.take_any(*_LINKS)
+    reading.words.explain_any(*_LINKS)
     return places
 
 
@@ -366,8 +382,8 @@ _FORMS: tuple[_Form, ...] = (
 
 
 def _aggregated(reading: TableReading, how: str, column: Column | None = None) -> TableAnswer | None:
-    """Returns a count, sum or average, beside how many rows it is of and how many of them have a value."""
-    number = column or next(iter(reading.numbers), None)
+    """Returns a count, sum or average, with the numbers of rows and of rows with a value."""
+    number = column or next(iter(reading.figures), None)
     groups = [each.sql for each in reading.by]
     shown = list(groups)
     time = reading.table.time
@@ -388,10 +404,15 @@ def _aggregated(reading: TableReading, how: str, column: Column | None = None) -
         shown.append("count(*) AS rows")
         title = number.title
     grouped = f" GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}" if groups else ""
-    sql = f"SELECT {', '.join(shown)} FROM {reading.table.name}{_where(_whole_clauses(reading))}{grouped}"
-    by = [*(each.title for each in reading.by), *([reading.grain] if reading.grain else [])]
+    rows = _source(reading, _whole_clauses(reading))
+    sql = f"SELECT {', '.join(shown)} FROM {rows}{grouped}"
+    by = [column.title for column in reading.by]
+    if reading.grain:
+        by.append(reading.grain)
+    if by:
+        title = f"{title} by {' and '.join(by)}"
     kind = f"{how} by" if groups else how
-    return _made(reading, sql, kind, f"{title} by {' and '.join(by)}" if by else title)
+    return _complete_answer(reading, sql, kind, title)
 
 
 def _whole_clauses(reading: TableReading) -> list[str]:
@@ -400,17 +421,21 @@ def _whole_clauses(reading: TableReading) -> list[str]:
     return [*reading.clauses, *dated]
 
 
-def _made(reading: TableReading, sql: str, kind: str, what: str, *, with_periods: bool = True) -> TableAnswer | None:
-    """Returns the answer if every word of the question is explained by now."""
-    if reading.words.left():
+def _complete_answer(
+    reading: TableReading, sql: str, kind: str, what: str, *, with_periods: bool = True
+) -> TableAnswer | None:
+    """Returns the answer if every word of the question is explained; else None."""
+    if reading.words.unexplained():
         return None
     times = dict.fromkeys(period.said for period in reading.periods) if with_periods else {}
     where = ", ".join([*reading.said, *([" to ".join(times)] if times else [])])
     return TableAnswer(sql, kind, what, where, reading.words.explained)
 
 
-def _where(clauses: list[str]) -> str:
-    return f" WHERE {' AND '.join(clauses)}" if clauses else ""
+def _source(reading: TableReading, clauses: list[str]) -> str:
+    """Returns the table with the conditions on its rows: `orders WHERE region = 'South'`."""
+    conditions = f" WHERE {' AND '.join(clauses)}" if clauses else ""
+    return f"{reading.table.name}{conditions}"
 
 
 def _literal_of(time: Column, moment: str) -> str:

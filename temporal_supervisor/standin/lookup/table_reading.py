@@ -1,4 +1,4 @@
-"""A question read against one table: which values, times, groups and columns of it the question names."""
+"""The reading of a question against one table: its values, times, groups and columns."""
 
 from dataclasses import dataclass, field
 
@@ -42,13 +42,13 @@ class TableReading:
     means_rows: bool = False
 
     @property
-    def numbers(self) -> list[Column]:
-        """Returns the columns of figures that are asked for."""
+    def figures(self) -> list[Column]:
+        """The requested columns of figures."""
         return [column for column in self.asked if column.kind == "number" and not column.is_key]
 
     @property
-    def others(self) -> list[Column]:
-        """Returns the other columns that are asked for."""
+    def other_columns(self) -> list[Column]:
+        """The other requested columns."""
         return [column for column in self.asked if column.kind != "number" or column.is_key]
 
     def restrict(self, column: Column, values: list[str]) -> None:
@@ -58,16 +58,16 @@ class TableReading:
         self.named.append(column)
 
     def count_rows(self) -> None:
-        """Means the rows, whatever verb says so: `ordered` and the key of orders are words for them."""
+        """Makes rows the subject: a verb such as `ordered` and the key of orders mean them."""
         self.means_rows = True
         self.asked = [column for column in self.asked if not column.is_key]
         for noun in self.table.words:
             for at in self.words.places_of_form(noun):
-                self.words.take(at, of_table=True)
+                self.words.explain(at, of_table=True)
 
 
 def read_question(table: DataTable, question: str) -> TableReading:
-    """Returns a question read against a table, before it is known what is asked."""
+    """Returns the reading of a question, before its kind is determined."""
     reading = TableReading(table, QuestionWords(question))
     _take_values(reading)
     _take_conditions(reading)
@@ -80,7 +80,7 @@ def read_question(table: DataTable, question: str) -> TableReading:
 
 
 def _take_values(reading: TableReading) -> None:
-    """Takes the values of text columns that the question names, the longest names first."""
+    """Explains the values of text columns in the question, the longest names first."""
     listed = [(column, value) for column in reading.table.of_kind("text") for value in column.values]
     found: dict[str, list[str]] = {}
     for column, value in sorted(listed, key=lambda one: -len(one[1])):
@@ -91,7 +91,7 @@ def _take_values(reading: TableReading) -> None:
         if value.lower() in _LACKS:  # "no stock" names no value "no" of another column
             places = [at for at in places if stems(column.title)[-1:] == reading.words.stems[max(at - 1, 0) : at]]
         for at in places:
-            reading.words.take(at, len(wanted), of_table=True)
+            reading.words.explain(at, len(wanted), of_table=True)
         if places:
             found.setdefault(column.sql, []).append(value)
     for column in reading.table.columns:
@@ -100,7 +100,7 @@ def _take_values(reading: TableReading) -> None:
 
 
 def _take_conditions(reading: TableReading) -> None:
-    """Takes `salary above 5000`, `order 1017` and `without a price`."""
+    """Explains `salary above 5000`, `order 1017` and `without a price`."""
     for column in reading.table.columns:
         for at, size in _named_places(reading, column):
             if reading.words.open[at]:
@@ -111,8 +111,8 @@ def _take_condition(reading: TableReading, column: Column, at: int, size: int) -
     words = reading.words
     lack = _lack_before(words, at)
     if lack is not None:
-        words.take(lack)
-        words.take(at, size, of_table=True)
+        words.explain(lack)
+        words.explain(at, size, of_table=True)
         reading.clauses.append(f"{column.sql} IS NULL")
         reading.said.append(f"without {column.title}")
         return
@@ -120,7 +120,7 @@ def _take_condition(reading: TableReading, column: Column, at: int, size: int) -
         return
     after = at + size + ("of" in words.texts[at + size : at + size + 1])
     if column.is_key and (number := words.number_at(after)):
-        words.take(at, after + 1 - at, of_table=True)
+        words.explain(at, after + 1 - at, of_table=True)
         reading.clauses.append(f"{column.sql} = {number}")
         reading.said.append(f"{column.title} {number}")
         reading.named.append(column)
@@ -128,13 +128,13 @@ def _take_condition(reading: TableReading, column: Column, at: int, size: int) -
     for said, sign in _COMPARISONS.items():
         start = at - 1 - len(said.split())
         if start >= 0 and " ".join(words.texts[start : at - 1]).lower() == said and (number := words.number_at(at - 1)):
-            words.take(start, at + size - start, of_table=True)
+            words.explain(start, at + size - start, of_table=True)
             reading.clauses.append(f"{column.sql} {sign} {number}")
             reading.said.append(f"{said} {number} {column.title}")
             return
         place = after + len(said.split())
         if " ".join(words.texts[after:place]).lower() == said and (number := words.number_at(place)):
-            words.take(at, place + 1 - at, of_table=True)
+            words.explain(at, place + 1 - at, of_table=True)
             reading.clauses.append(f"{column.sql} {sign} {number}")
             reading.said.append(f"{column.title} {said} {number}")
             return
@@ -154,42 +154,44 @@ def _take_periods(reading: TableReading) -> None:
 
 
 def _take_groups(reading: TableReading) -> None:
-    """Takes `by region`, `per month` and `for each product`."""
+    """Explains `by region`, `per month` and `for each product`."""
     time = reading.table.time
     for grain in _GRAINS:
         if time is None or (time.is_years and grain != "year"):
             continue
         places = reading.words.places([grain])
-        if grouped := [at for at in places if reading.words.before(at) in _BY]:
+        if grouped := [at for at in places if reading.words.word_before(at) in _BY]:
             _take_with_by(reading.words, grouped[0], 1)
             reading.grain = grain
-        elif places and reading.words.before(places[0]) in _WHICH and time.main_words != [grain]:
-            reading.words.take(places[0], of_table=True)
+            continue
+        asks_which = places and reading.words.word_before(places[0]) in _WHICH
+        if asks_which and time.main_words != [grain]:
+            reading.words.explain(places[0], of_table=True)
             reading.grain, reading.asks_for_time = grain, True
     for column in reading.table.columns:
         if column.kind == "number" or (column is time and reading.grain):
             continue
         for at, size in _named_places(reading, column):
-            if reading.words.before(at) in _BY and column not in reading.by:
+            if reading.words.word_before(at) in _BY and column not in reading.by:
                 _take_with_by(reading.words, at, size)
                 reading.by.append(column)
 
 
 def _take_with_by(words: QuestionWords, at: int, size: int) -> None:
-    words.take(at, size, of_table=True)
+    words.explain(at, size, of_table=True)
     by = max(place for place in range(at) if words.texts[place].lower() in _BY)
-    words.take(by)
+    words.explain(by)
 
 
 def _take_columns(reading: TableReading) -> None:
-    """Takes the columns that the question names, those with the longest names first."""
+    """Explains the columns in the question, those with the longest names first."""
     columns = sorted(reading.table.columns, key=lambda column: -len(column.words))
     for column in columns:
         for at, size in _named_places(reading, column):
             if not reading.words.open[at]:
                 continue
-            before = reading.words.before(at)
-            reading.words.take(at, size, of_table=True)
+            before = reading.words.word_before(at)
+            reading.words.explain(at, size, of_table=True)
             if before in _WHICH and column.kind != "number" and reading.subject is None:
                 reading.subject = column
             if column not in [*reading.asked, *reading.by, *reading.named]:
@@ -197,11 +199,11 @@ def _take_columns(reading: TableReading) -> None:
     units = {word for column in reading.asked for word in column.words if word not in column.main_words}
     for unit in units:
         for at in reading.words.places([unit]):
-            reading.words.take(at)
+            reading.words.explain(at)
 
 
 def _named_places(reading: TableReading, column: Column) -> list[tuple[int, int]]:
-    """Returns the places at which a column is named, each with the number of its words.
+    """Returns the places at which a column is named, each with its number of words.
 
     A column is named by its whole name, by its main words, or by one of them.
     """
@@ -220,26 +222,26 @@ def _named_places(reading: TableReading, column: Column) -> list[tuple[int, int]
 
 
 def _take_nouns(reading: TableReading) -> None:
-    """Takes words for the rows: `orders` of a table of orders, or `rows`."""
+    """Explains words for the rows: `orders` for a table of orders, or `rows`."""
     words = reading.words
     for noun in (*_ROW_WORDS, *reading.table.words):
         for at in words.places([noun]):
-            words.take(at, of_table=noun not in _ROW_WORDS)
+            words.explain(at, of_table=noun not in _ROW_WORDS)
             # "the most sales" may mean their number or their amount; "how many sales" is the number
             reading.means_rows |= noun not in _AMOUNTS_AS_NOUNS or words.texts[at - 1 : at] == ["many"]
-    words.take_any(*_DISTINCT)
+    words.explain_any(*_DISTINCT)
 
 
 def _take_names(reading: TableReading) -> None:
-    """Takes names that may be among the values that the list of tables leaves out."""
+    """Explains names that may be values which the list of tables leaves out."""
     partly = [column for column in reading.table.of_kind("text") if not column.whole]
-    spans = reading.words.left_names()
+    spans = reading.words.unexplained_names()
     if not partly or not spans:
         return
     names: list[str] = []
     for at, size in spans:
         names.append(" ".join(reading.words.texts[at : at + size]))
-        reading.words.take(at, size, of_table=True)
+        reading.words.explain(at, size, of_table=True)
     listed = ", ".join(literal(name.lower()) for name in names)
     alike = " OR ".join(f"lower({column.sql}) IN ({listed})" for column in partly)
     reading.clauses.append(f"({alike})")

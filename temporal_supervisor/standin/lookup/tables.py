@@ -7,7 +7,7 @@ from html import unescape
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from temporal_supervisor.standin.lookup.word_forms import key_stems, shared, stems
+from temporal_supervisor.standin.lookup.word_forms import key_stems, shared_stems, stems
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
 
 _TABLE = re.compile(r"^\s*table\s+([^\s()]+)\s*\((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
@@ -93,7 +93,7 @@ def parse_tables(text: str) -> list[Table]:
 
 
 def _listed_values(listed: str) -> list[str]:
-    """Returns the values in the line of a column, those in quotes without them."""
+    """Returns the values in a column's line, without quotes."""
     found = _VALUE.findall(_MORE.sub("", listed))
     return [quoted.replace("''", "'") or plain for quoted, plain in found]
 
@@ -127,7 +127,7 @@ def _cells(line: str) -> list[str]:
 
 
 class Series(NamedTuple):
-    """One measure of one thing: its values, as printed, at its first and its last time.
+    """One measure of one thing: its printed values at the first and the last time.
 
     Both times are empty if it is undated.
     """
@@ -152,8 +152,8 @@ class Series(NamedTuple):
         return [moved] if is_zero else [moved, f"({moved}) / {first} * 100"]
 
 
-def series(grid: Grid) -> list[Series]:
-    """Returns the series of a result table, in its order."""
+def series_of(grid: Grid) -> list[Series]:
+    """Returns the series of a result table in order."""
     columns = range(len(grid.header))
     time = next((at for at in columns if grid.is_time(at)), None)
     figures = [at for at in columns if at != time and grid.is_number(at)]
@@ -176,30 +176,27 @@ def series(grid: Grid) -> list[Series]:
 
 
 def expressions(grids: list[Grid]) -> list[str]:
-    """Returns the expressions worth calculating: the changes of the first series that move."""
-    found = chain.from_iterable(map(series, grids))
+    """Returns expressions to be calculated: the changes of the first series."""
+    found = chain.from_iterable(map(series_of, grids))
     moving = [one.change for one in found if one.change][:_COMPUTED]
     return list(dict.fromkeys(chain.from_iterable(moving)))
 
 
-def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
+def grid_sentences(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
     """Returns sentences with the figures of result tables.
 
-    `calculated` are results of a calculator by their expressions.
+    `calculated` has results of a calculator by expression.
     """
     lines: dict[str, None] = {}
     for grid in grids:
-        for one in series(grid)[:_SERIES]:
+        for one in series_of(grid)[:_SERIES]:
             line = _stated(one, calculated)
             lines[line[0].upper() + line[1:]] = None
     return list(lines)
 
 
 def result_of(output: str) -> str:
-    """Returns the value in a calculator's `expression = value`, rounded for reading.
-
-    Empty if there is none.
-    """
+    """Returns the rounded value in a calculator's `expression = value`; empty without one."""
     first, _, _ = output.strip().partition("\n")
     match = _RESULT.search(first)
     if not match:
@@ -251,34 +248,35 @@ def parse_examples(text: str) -> list[Example]:
 
 
 def example_query(tables: list[Table], examples: list[Example], question: str) -> str:
-    """Returns the example's query that answers a question, with its names and times.
+    """Returns the query of the example that fits a question, with its names and times.
 
-    Empty if none does. Each word of the question must be one of the example's, of the table's
-    description, or of the names put in.
+    Each word of the question must be a word of the example, of the table's description, or of the
+    inserted names. Empty without a fitting example.
     """
     wanted = [stem for stem in key_stems(question) if not stem.isdigit()]
     times = _times_in(question)
     fitting: list[tuple[int, str]] = []
     for table in tables:
-        names = {column: named(values, question) for column, values in table.values.items()}
+        listed = table.values.items()
+        names = {column: values_named_in(values, question) for column, values in listed}
         for example in examples:
             adapted = _adapted(table, example, names, times)
             if adapted is None:
                 continue
             sql, used = adapted
             about = " ".join([example.question, *used])
-            if wanted and len(shared(wanted, f"{about} {table.text}")) == len(wanted):
-                fitting.append((len(shared(wanted, about)), sql))
+            if wanted and len(shared_stems(wanted, f"{about} {table.text}")) == len(wanted):
+                fitting.append((len(shared_stems(wanted, about)), sql))
     return max(fitting, key=lambda one: one[0], default=(0, ""))[1]
 
 
 def _times_in(text: str) -> list[str]:
-    """Returns the years (`YYYY`) and months (`YYYY-MM`) that `text` names, in order of time."""
+    """Returns the years (`YYYY`) and months (`YYYY-MM`) in a text, in order of time."""
     return sorted(set(_TIME.findall(text)))
 
 
-def named(values: list[str], text: str) -> list[str]:
-    """Returns the values that `text` names in full."""
+def values_named_in(values: list[str], text: str) -> list[str]:
+    """Returns the values whose whole name is in `text`."""
     left = f" {' '.join(stems(text))} "
     whole: set[str] = set()
     for value in sorted(values, key=len, reverse=True):  # a part of a longer name is not a name
@@ -313,7 +311,7 @@ def _adapted(
         written, column = match[1], match[2]
         found = _LITERAL.findall(match[3] or match[4] or "")
         literals = [text.replace("''", "'") for text in found]
-        if column not in names or not named(literals, example.question):
+        if column not in names or not values_named_in(literals, example.question):
             return match[0]
         if names[column]:
             used.extend(names[column])

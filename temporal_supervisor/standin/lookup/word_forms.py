@@ -74,7 +74,7 @@ def key_stems(text: str) -> list[str]:
     return list(dict.fromkeys(map(stem, key_words(text))))
 
 
-def shared(wanted: list[str], text: str) -> set[str]:
+def shared_stems(wanted: list[str], text: str) -> set[str]:
     """Returns the stems in `wanted` that occur in `text`, as they are or with another ending."""
     present = key_stems(text)
     return {one for one in wanted if any(_alike(one, other) for other in present)}
@@ -100,7 +100,7 @@ def key_lines(text: str, question: str, most: int = _SENTENCES) -> list[str]:
     """
     wanted = key_stems(question)
     every = list(dict.fromkeys(sentences(text)))
-    scores = {sentence: len(shared(wanted, sentence)) for sentence in every}
+    scores = {sentence: len(shared_stems(wanted, sentence)) for sentence in every}
     sharing = [sentence for sentence in every if scores[sentence]]
     if not sharing:
         return [sentence for sentence in every if figures_in(sentence)][:most]

@@ -62,11 +62,11 @@ def block_text(block: Json) -> str:
     return str(block.get("text") or block.get("thinking") or "")
 
 
-def tokens(characters: int) -> int:
+def token_count(characters: int) -> int:
     """Returns about how many tokens so many characters are."""
     return max(1, round(characters / _CHARS_A_TOKEN))
 
 
 def output_tokens(reply: ApiReply) -> int:
     """Returns about how many tokens the content has."""
-    return sum(tokens(len(block_text(block))) for block in reply.content)
+    return sum(token_count(len(block_text(block))) for block in reply.content)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from temporal_supervisor.standin.server.api_reply import tokens
+from temporal_supervisor.standin.server.api_reply import token_count
 from temporal_supervisor.standin.server.api_request import ApiRequest, Json, blocks_of
 
 _LOOKBACK = 20  # blocks before a breakpoint at which an entry is found
@@ -56,7 +56,7 @@ class PromptCache:
         """Returns the bill of a request that arrives now."""
         blocks = list(_blocks(request))
         marks = [at for at, block in enumerate(blocks) if block.is_marked and block.tokens >= _LEAST]
-        at = max((self._found(blocks, mark) for mark in marks), default=-1)
+        at = max((self._longest_entry(blocks, mark) for mark in marks), default=-1)
         read = blocks[at].tokens if at >= 0 else 0
         written = max((blocks[mark].tokens - read for mark in marks if mark > at), default=0)
         return CacheBill(blocks[-1].tokens, read, written, [blocks[mark] for mark in marks])
@@ -65,7 +65,7 @@ class PromptCache:
         """Writes the entries: before the reply begins they can't be read."""
         self._entries.update(block.digest for block in bill.marks)
 
-    def _found(self, blocks: list[_Block], mark: int) -> int:
+    def _longest_entry(self, blocks: list[_Block], mark: int) -> int:
         """Returns the place of the longest entry that a breakpoint finds, -1 if it finds none."""
         places = range(mark, max(-1, mark - _LOOKBACK - 1), -1)
         return next((at for at in places if blocks[at].digest in self._entries), -1)
@@ -77,7 +77,7 @@ def _blocks(request: ApiRequest) -> Iterator[_Block]:
         text = _canonical({k: v for k, v in block.items() if k not in _NOT_CONTENT and v is not None})
         hashed.update(f"{head}{text}".encode("utf-8", "surrogatepass"))
         size += len(text)
-        yield _Block(hashed.hexdigest(), tokens(size), bool(block.get("cache_control")))
+        yield _Block(hashed.hexdigest(), token_count(size), bool(block.get("cache_control")))
 
 
 def _parts(body: Json) -> Iterator[tuple[str, Json]]:

@@ -1,1 +1,1 @@
-"""A worker agent: what its loop does next, what its last words say, what fits into its prompt."""
+"""A worker agent's rules: its next step, its conclusion, the contents of its prompt."""

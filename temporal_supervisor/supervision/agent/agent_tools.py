@@ -1,7 +1,8 @@
-"""The project's own tools: `finish` takes a finding, `read_output` shows more, `ask_person` asks.
+"""The project's own tools: `finish`, `read_output` and `ask_person`.
 
-A finding may also be a message without a call of `finish`. `read_output` shows an earlier output by
-the name of the call that brought it: `3-1` is the first tool call of a conversation's third reply.
+`finish` hands in a finding, which may also be a message without a call. `read_output` shows more of
+an earlier output, by the name of its call: `3-1` is the first tool call of a conversation's third
+reply.
 """
 
 import json
@@ -49,11 +50,11 @@ _FORCED = "written in the last turn, without a word on what is missing"
 
 @dataclass(frozen=True)
 class Conclusion:
-    """A finding as its author concludes. `confidence` is None when the agent gave none.
+    """A finding as its author concluded it.
 
-    `unclear`: the text reads as if nothing was found, and its author did not say whether the
-    subtask is impossible. `items` is None if it does not say which items there are. `output` is as
-    its author wrote it.
+    `confidence` is None if the author gave none. `unclear` is True if the text reads as if nothing
+    was found, but the author did not state whether the subtask is impossible. `items` is None if
+    none were listed. `output` is unchanged from the author's call.
     """
 
     text: str
@@ -67,11 +68,11 @@ class Conclusion:
 
 
 def conclude(message: str, forced: bool = False) -> Conclusion:
-    """Returns a message without its closing lines, and the content of these.
+    """Returns the finding in a message, whose closing lines are read and taken off.
 
-    They are `Confidence: 0.8` and `Limitations: ...; ...`. A line with more than that stays in the
-    text. A message of nothing but closing lines is its own text. One that reads as if nothing was
-    found is partial, and so is one that was `forced` and has no closing line.
+    Closing lines are `Confidence: 0.8` and `Limitations: ...; ...`. A line with more than that
+    stays in the text. A message of nothing but closing lines stays whole. A finding is partial if
+    it reads as if nothing was found, or if it was `forced` and has no closing line.
     """
     message = without_echo(message)
     lines = message.strip().splitlines(keepends=True)
@@ -117,7 +118,7 @@ def _closing_line(line: str) -> tuple[str, Any] | None:
 
 
 def _gave_up(text: str, confidence: float | None) -> bool:
-    """True if a finding reads as if nothing was found: by its confidence, else by its beginning."""
+    """True if a finding reads as if nothing was found: by its confidence, else its beginning."""
     if confidence is not None:
         return confidence < _DOUBTFUL
     return _GAVE_UP.search(text[:_BEGINNING_CHARS]) is not None
@@ -204,7 +205,8 @@ def finish_tool(
 ) -> dict[str, Any]:
     """Returns the definition of `finish` for the model.
 
-    The finding may have to name items, or to give an output.
+    With `names_items` the finding must list items, with an `output_schema` it must contain an
+    output.
     """
     description = "Hands in your finding and ends your work. Call it alone, once you have all results."
     form: type[Model] = ItemsCall if names_items else FinishCall
@@ -224,10 +226,11 @@ def _schema(form: type[Model]) -> dict[str, Any]:
 
 
 def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
-    """Returns the conclusion of a call of `finish`; None if it has nothing that can be used.
+    """Returns the conclusion in a call of `finish`; None if nothing in it is usable.
 
-    A text `beside` the call that is longer than its finding is the finding: models write it there.
-    Slight faults of form are corrected: a model that has concluded is not asked again for a form.
+    If a text `beside` the call is longer than the call's finding, it is the finding: models often
+    write it there. Slight faults of form are corrected, because a model that has concluded is not
+    asked again for a form.
     """
     try:
         call = read_form(_ReadFinish, arguments)
@@ -269,7 +272,7 @@ def _usable(text: str) -> str:
 
 
 def _outcome_in(said: str) -> Conclusive | None:
-    """Returns the outcome that a model's own word means; None without a known word."""
+    """Returns the outcome that a model's own word means; None if the word is unknown."""
     for outcome in get_args(Conclusive):
         if said.startswith(outcome):
             return cast("Conclusive", outcome)
@@ -277,13 +280,13 @@ def _outcome_in(said: str) -> Conclusive | None:
 
 
 def points_back(arguments: object) -> bool:
-    """True if the finding in a call of `finish` only names a text before it, as "See above." does."""
+    """True if the finding in a call of `finish` only refers back, as "See above." does."""
     finding = arguments.get("finding") if isinstance(arguments, dict) else None
     return isinstance(finding, str) and bool(_REFERS.fullmatch(finding.strip()))
 
 
 def share_of(confidence: float | None) -> float | None:
-    """Returns a confidence as a share of 1, which may be given in percent."""
+    """Returns a confidence from 0 to 1; it may be given in percent, as `85` or `"85%"`."""
     if confidence is None:
         return None
     share = confidence / 100 if confidence > 1 else confidence
@@ -291,7 +294,7 @@ def share_of(confidence: float | None) -> float | None:
 
 
 def cells_of(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yields the plain values in an output as they are written, each with the path of its field.
+    """Yields the plain values in an output as texts, each with the path of its field.
 
     Nulls are left out.
     """
@@ -323,10 +326,7 @@ class ReadOutputCall(Model):
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """The number of the reply and that of its tool call, both from 1.
-
-        None if this names no output.
-        """
+        """The numbers of the reply and of its tool call, from 1; None if the name is malformed."""
         if not _NAME.fullmatch(self.output):
             return None
         reply, _, call = self.output.partition("-")
@@ -343,7 +343,10 @@ def read_output_tool() -> dict[str, Any]:
 
 
 def read_call(arguments: object) -> ReadOutputCall:
-    """Returns the arguments of a call. Raises ValueError with words for the model."""
+    """Returns the arguments of a call of `read_output`.
+
+    Raises ValueError with a message for the model.
+    """
     try:
         call = read_form(ReadOutputCall, arguments)
         return call.model_copy(update={"output": call.output.strip(" \"'[]")})
@@ -355,12 +358,12 @@ def read_call(arguments: object) -> ReadOutputCall:
 
 
 def output_name(reply: int, call: int) -> str:
-    """Returns the name of an output: the numbers of its reply and of its call in that, from 1."""
+    """Returns the name of an output: the numbers of its reply and call, such as `3-1`."""
     return f"{reply}-{call}"
 
 
 def beginning(text: str, name: str, limit: int) -> str:
-    """Returns an output in at most `limit` characters; a last line tells how to read the rest."""
+    """Returns an output cut to `limit` characters; a last line explains how to read the rest."""
     if len(text) <= limit:
         return text
     end = limit - _MARK_CHARS
@@ -371,10 +374,7 @@ def beginning(text: str, name: str, limit: int) -> str:
 
 
 def page(text: str, call: ReadOutputCall, most: int) -> str:
-    """Returns the page of an output that a call asks for.
-
-    Raises ValueError with words for the model.
-    """
+    """Returns the requested page of an output. Raises ValueError with a message for the model."""
     if call.offset and call.offset >= len(text):
         raise ValueError(f"The output has only {len(text)} characters.")
     end = call.offset + most
@@ -385,9 +385,9 @@ def page(text: str, call: ReadOutputCall, most: int) -> str:
 
 
 def page_chars(window: int, shown: int = limits.TOOL_OUTPUT_CHARS) -> int:
-    """Returns the size of a page for a model with that window, in characters: a small part of it.
+    """Returns the size of a page in characters: a small part of the model's window.
 
-    A page is no longer than what is `shown` of an output at once, in characters.
+    A page is no longer than the `shown` characters with which an output begins.
     """
     return min(shown - _MARK_CHARS, window // 2)
 
@@ -414,7 +414,7 @@ def ask_tool() -> dict[str, Any]:
 
 
 def read_question(arguments: object) -> AskCall | None:
-    """Returns the question of a call; None if there is none in it."""
+    """Returns the question in a call of `ask_person`; None if there is none."""
     try:
         call = read_form(AskCall, arguments)
     except ValidationError:

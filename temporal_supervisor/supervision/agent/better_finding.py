@@ -1,14 +1,14 @@
-"""The choice between two findings of one author, the earlier one and the one after feedback."""
+"""The choice between an author's finding and the one written after feedback."""
 
 from temporal_supervisor.supervision.contract.finding import Finding
 
 
-def better(earlier: Finding, later: Finding) -> Finding:
-    """Returns the later finding, unless it lost what was right in the earlier one.
+def better_finding(earlier: Finding, later: Finding) -> Finding:
+    """Returns the later finding, unless it lost something that was right in the earlier one.
 
-    It has lost something if it has fewer supported claims, or as many and more without support.
-    What the earlier one claims without support stays marked. A query that is not doubted brings
-    more than figures that it proves.
+    It lost something if fewer of its claims are supported, or no more of them while more are
+    unsupported. Unsupported claims of the earlier finding stay marked. A query without doubts
+    counts more than the number of supported figures.
     """
     if later.supported and bool(later.doubts) != bool(earlier.doubts):
         return earlier if later.doubts else later

@@ -1,12 +1,12 @@
-"""Conclusions that say nothing: announcements, refusals, and words about the work in place of its result.
+"""Conclusions without content: announcements, refusals, and reports on the work itself.
 
-The rule, in words: a conclusion says something if one of its clauses does. A clause does if it has
-a figure, a quotation, an address or a name that the subtask did not give, or if it speaks of a
-thing at all and does not begin as an announcement ("I will look up ..."), a tale of the work ("I
-have already searched ..."), a refusal ("I do not have ..."), a demand ("Please correct ...") or a
-guess about the data ("There is a problem with the table ..."). A clause that begins so says
-something all the same if it has more than a few words of its own. Beginnings are known in the
-languages below; in other languages a conclusion counts as one.
+A conclusion has content if one of its clauses has. A clause has content if it contains a figure, a
+quotation, a URL or a name that the subtask did not give. It also has content if it speaks of a
+subject and does not begin as an announcement ("I will look up ..."), a report on the work ("I have
+already searched ..."), a refusal ("I do not have ..."), a demand ("Please correct ...") or a guess
+about the data ("There is a problem with the table ..."). A clause with such a beginning has content
+if it is followed by more than a few words of its own. The beginnings are known in the languages
+below; in other languages every conclusion counts as one with content.
 """
 
 import re
@@ -133,9 +133,9 @@ _CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:s
 
 
 def only_asks_to_query(text: str) -> bool:
-    """True if a text has a query in a block of code, and does not tell of anything that is not there.
+    """True if a text has a query in a code block and does not report that something is absent.
 
-    Its author asks others to run it. "No order is larger" beside the query is a finding.
+    Its author asks others to run the query. "No order is larger" next to a query is a finding.
     """
     has_query = any(_is_query(block[1]) for block in _CODE.finditer(text))
     return has_query and _NEGATIVE.search(_CODE.sub("", text)) is None
@@ -148,11 +148,11 @@ def is_empty(
     *,
     hands_in_code: bool = False,
 ) -> bool:
-    """True if a conclusion says nothing of what was `asked` for.
+    """True if a conclusion has no content of its own.
 
-    `claims` are its figures, quotations and addresses. Claims that stand in what was asked say
-    nothing of their own. Code does where its author `hands_in_code`: of others, who have tools, it
-    is a call that was written down and not made.
+    `asked` is the subtask's text, and `claims` are the figures, quotations and URLs of the
+    conclusion. Claims that are in `asked` are no content. Code counts only if the author
+    `hands_in_code`: from authors with tools it is a call that was written instead of made.
     """
     if hands_in_code and any(block[1].strip() for block in _CODE.finditer(text)):
         return False
@@ -164,7 +164,7 @@ def is_empty(
 
 
 def is_echo(text: str, rules: str) -> bool:
-    """True if a conclusion is mostly made of the `rules` that its author was given, or begins with a tag of prompts."""
+    """True if a conclusion mostly repeats its author's `rules`, or begins with a prompt's tag."""
     if _BEGINS_WITH_TAG.match(text):
         return True
     said = " ".join(rules.split())

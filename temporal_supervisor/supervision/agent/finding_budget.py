@@ -1,14 +1,14 @@
-"""The context budget: which findings go whole into one prompt, and which findings are condensed together."""
+"""The context budget: findings that fit whole into a prompt, and groups to be condensed."""
 
 from collections.abc import Sequence
 
 
 def kept_whole(whole: Sequence[int], short: Sequence[int], weights: Sequence[float], budget: int) -> list[bool]:
-    """Returns the findings that stay whole in a prompt of `budget`.
+    """Returns for each finding whether it stays whole in a prompt of `budget`.
 
-    The others give way to their summaries. `whole` and `short` are the sizes of texts and of
-    summaries. Those of the least weight give way first, among equals the largest, until the rest
-    fits; what saves no room stays.
+    `whole` and `short` are the sizes of texts and summaries. Texts with the least weight are
+    replaced by their summaries first, the largest among equals, until the rest fits. A text whose
+    summary saves no room stays.
     """
     findings = list(zip(whole, short, weights, strict=True))
     kept, surplus = [True] * len(findings), sum(whole) - budget
@@ -20,9 +20,9 @@ def kept_whole(whole: Sequence[int], short: Sequence[int], weights: Sequence[flo
 
 
 def level(sizes: Sequence[int], budget: int) -> int:
-    """Returns the greatest length to which all may be cut so that their sum is within `budget`.
+    """Returns the length to which all texts are cut, so that their sum is within `budget`.
 
-    0 if none is.
+    0 if there is no such length.
     """
     left = max(0, budget)
     for count, size in zip(range(len(sizes), 0, -1), sorted(sizes), strict=True):
@@ -33,10 +33,11 @@ def level(sizes: Sequence[int], budget: int) -> int:
 
 
 def groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Returns the findings by index in consecutive groups, each to be condensed by one call with room for `budget`.
+    """Returns consecutive groups of findings, by index, each condensed by one call.
 
-    Groups have at least two members, even where two do not fit whole, so each round at least halves
-    the number of texts. Only the last may be a single one: it stays as it is.
+    `budget` is the room of a call. Groups have at least two members, even if two do not fit whole,
+    so that each round at least halves the number of texts. Only the last may have one member, which
+    stays as it is.
     """
     result: list[list[int]] = []
     room = 0

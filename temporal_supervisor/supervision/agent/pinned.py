@@ -8,7 +8,7 @@ from temporal_supervisor.supervision.contract.base import Model
 
 
 class Pinned(Model):
-    """The definition of a server's tool: all of it that a model reads."""
+    """The definition of a server's tool, as models read it."""
 
     name: str
     description: str = ""

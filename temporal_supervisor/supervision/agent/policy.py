@@ -1,7 +1,8 @@
-"""The policy of tools: whether a call may be run, by the tool's words and by what its agent has read.
+"""The policy of tools: the decision whether a call may be run.
 
-It assumes that a model does what the last text that it read asks for. So an agent that has read
-untrusted text has no effects without a person, or beyond the targets that its team names.
+It depends on the tool's labels and on the texts that its agent has read. The assumption is that a
+model obeys the last text that it read. So an agent that has read untrusted text has no effects
+without a person's approval, except on the targets that its team names.
 """
 
 import json
@@ -32,17 +33,16 @@ Verdict = Literal["allowed", "ask", "refused"]
 
 @dataclass(frozen=True, kw_only=True)
 class ToolWords:
-    """The words by which a tool is judged.
+    """The labels by which a tool is judged.
 
-    `reads` says whose data it shows: `public`, which anybody may know, or `private`. What it
-    `returns` is `trusted`, or may hold the words of an attacker. Its `effects` are none (`read`),
-    something that others see (`outward`: a message, a search elsewhere), or a change (`write`).
-    `approve` says when a person decides about a call: `never`, `always`, or once its agent has read
-    untrusted text (`tainted`, the default of tools with effects). With the values of arguments in
-    `targets` such a call needs no person.
-
-    A tool of a `server` elsewhere is outward even if it only reads: its queries leave. They carry
-    nothing away as long as no private data was read but that server's own.
+    It `reads` `public` data, which anybody may know, or `private` data. It `returns` `trusted`
+    text, or `untrusted` text that an attacker may have written. Its `effects` are none (`read`),
+    visible to others (`outward`: a message, a search elsewhere) or a change (`write`). A person
+    decides about a call according to `approve`: `never`, `always`, or `tainted`, once its agent has
+    read untrusted text; that is the default of tools with effects. A call whose arguments are among
+    the `targets` needs no person. A tool of a `server` elsewhere is outward even if it only reads,
+    because its queries leave. They carry nothing away as long as the only private data read came
+    from that server.
     """
 
     reads: Reads = "private"
@@ -54,12 +54,12 @@ class ToolWords:
 
     @property
     def is_query(self) -> bool:
-        """True if its calls change nothing, and leave with what is in them."""
+        """True if calls change nothing, but their arguments leave this machine."""
         return self.effects == "read" and bool(self.server)
 
     @property
     def leaves(self) -> bool:
-        """True if others may see a call, or what it does."""
+        """True if others may see a call or its effects."""
         return self.effects != "read" or self.is_query
 
 
@@ -77,15 +77,16 @@ def decide(tool: ToolWords, labels: Labels, arguments: object) -> Verdict:
 
 
 def _has_secrets_from(labels: Labels, server: str) -> bool:
-    """True if the conversation has private data that did not come from this server."""
+    """True if a conversation has private data from elsewhere than `server`."""
     return labels.private and labels.home != server
 
 
 def is_offered(tool: ToolWords, brief: Labels, read: Labels, definition: object) -> bool:
-    """True if a call may offer a tool that the provider runs: its own calls can't be stopped.
+    """True if a model call may offer a tool that the provider runs.
 
-    Within one reply the provider may call the tool again after it saw the first results. So once
-    private data was `read`, its results count as read already. Else the labels of the brief decide.
+    Such calls cannot be stopped: within one reply the provider may call the tool again after the
+    model saw the first results. So once private data was `read`, the tool's results count as read
+    already; before that the labels of the brief decide.
     """
     untrusted = brief.untrusted
     if not untrusted and read.private and tool.returns == "untrusted":
@@ -94,7 +95,7 @@ def is_offered(tool: ToolWords, brief: Labels, read: Labels, definition: object)
 
 
 def _is_aimed(targets: Targets, arguments: object) -> bool:
-    """True if a call has every argument in `targets`, each with nothing but allowed values."""
+    """True if every argument in `targets` is set, and only to allowed values."""
     if not targets or not isinstance(arguments, dict):
         return False
     for name, allowed in targets.items():
@@ -117,7 +118,7 @@ def _canonical(value: object) -> str:
 
 
 def labels_of(tool: ToolWords, call: str, place: str) -> Labels:
-    """Returns the labels of the output of a call; `call` is the tool's name with its arguments."""
+    """Returns the labels of a call's output; `call` is the tool's name with its arguments."""
     private = tool.reads == "private"
     home = tool.server if private else ""
     untrusted = ""
@@ -127,11 +128,11 @@ def labels_of(tool: ToolWords, call: str, place: str) -> Labels:
     return Labels(private=private, untrusted=untrusted, home=home)
 
 
-def joined(tools: Mapping[str, ToolWords]) -> str | None:
-    """Returns the reason why no role may have these tools together; None if one may.
+def why_not_together(tools: Mapping[str, ToolWords]) -> str | None:
+    """Returns the reason why no role may combine these tools; None if one may.
 
-    With private data, untrusted text and an effect in one conversation, the text can have the data
-    sent away.
+    If private data, untrusted text and an effect meet in one conversation, the text can have the
+    data sent away.
     """
     untrusted = [name for name, tool in tools.items() if tool.returns == "untrusted"]
     # Tools that could carry private data away without a person, each with a tool that reads it.
@@ -152,7 +153,7 @@ def joined(tools: Mapping[str, ToolWords]) -> str | None:
 
 
 def _private_beside(tool: ToolWords, tools: Mapping[str, ToolWords]) -> str:
-    """Returns the first tool whose private data a call of this one could carry away; else ""."""
+    """Returns the first tool whose private data a call of `tool` could carry away; "" if none."""
     # A server may be asked about its own data again.
     own_server = tool.server if tool.is_query else None
     for name, other in tools.items():
@@ -162,17 +163,18 @@ def _private_beside(tool: ToolWords, tools: Mapping[str, ToolWords]) -> str:
 
 
 def is_quarantined(role: Role) -> bool:
-    """True for a role without tools and questions whose `output_schema` has only closed values."""
+    """True for a role without tools whose `output_schema` allows only closed values."""
     if role.tools or role.ask or role.output_schema is None:
         return False
     return _is_closed(role.output_schema)
 
 
 def _is_closed(schema: JsonValue) -> bool:
-    """True if no value that fits a schema can hold a text.
+    """True if no value that fits the schema can contain a free text.
 
-    Such values are the schema's own, booleans, null, dates, numbers of few digits, and short lists
-    of these. A long number could be a text in digits, and a long list one of single letters.
+    Closed values are the schema's constants, booleans, null, dates, numbers of few digits, and
+    short lists of these. A long number could encode a text in its digits, and a long list could
+    spell one.
     """
     if not isinstance(schema, dict):
         return False
@@ -209,7 +211,7 @@ def _is_within(bound: JsonValue, most: int) -> bool:
 
 
 def _has_lists(schema: JsonValue) -> bool:
-    """True if a schema takes a list at any depth: lists of lists multiply."""
+    """True if a schema allows a list at any depth: lists of lists multiply."""
     if isinstance(schema, list):
         return any(map(_has_lists, schema))
     if not isinstance(schema, dict):

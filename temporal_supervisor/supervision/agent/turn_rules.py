@@ -1,4 +1,4 @@
-"""The rules of the tool loop: the next step of a worker agent, by the stop reason of a reply."""
+"""The rules of the tool loop: the step after a reply, by its stop reason."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -32,11 +32,11 @@ class Next(Enum):
 
 @dataclass
 class LoopState:
-    """The state of the loop.
+    """The state of the tool loop.
 
-    `turn` is the number of the reply just received, from 1. `turn` is the number of the reply just
-    received, from 1. The `last` turn, by turns or by budget, may call no tools; `insisted` says
-    that it was a second one of these. A cut reply `can_grow` if it may be given more room.
+    `turn` is the number of the reply just received, from 1. In the `last` turn, by the limit of
+    turns or by budget, no tools may be called; `insisted` is True if the model called some in two
+    of these. `can_grow` is True if a cut reply may get more room.
     """
 
     turn: int
@@ -61,7 +61,7 @@ _FOLLOWING = {
 def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopState) -> Next:
     """Returns the step after a reply.
 
-    A cut reply's tool calls are never run: their arguments may be cut too.
+    Tool calls of a cut reply are never run, because their arguments may be cut too.
     """
     following, cut_or_broken = _FOLLOWING.get(stop_reason), Next.FINISH_CUT if has_text else Next.BROKEN
     if stop_reason == "refusal":
@@ -86,13 +86,10 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
 
 
 def more_room(max_tokens: int, most: int | None = None) -> int:
-    """Returns the token limit for asking again after a cut reply.
-
-    `most` is the user's own limit.
-    """
+    """Returns the token limit for repeating a call whose reply was cut, at most `most`."""
     return min(max_tokens * 2, most or limits.MAX_TOKENS_CEILING)
 
 
 def attempt_time(max_tokens: int) -> timedelta:
-    """Returns the time for one attempt of a call that may write so many tokens."""
+    """Returns the time limit of an attempt of a call that may write `max_tokens`."""
     return limits.MODEL_CALL_TIMEOUT + timedelta(seconds=max_tokens / MODEL_WRITES_PER_SECOND)

@@ -1,8 +1,8 @@
-"""The names of a text, told by their capitals: inside a sentence, and at its beginning where a name is its subject.
+"""The names in a text, recognised by their capital letters.
 
-Any word has a capital at the beginning of a sentence. There one is a name if it is no common word,
-does something, has something or is the label of a figure, and if the text does not write it without
-a capital elsewhere.
+Inside a sentence a word with a capital is a name. At the beginning of a sentence, where any word
+has a capital, it is one if it is no common word, is the subject of a verb, has something or labels
+a figure, and is nowhere else in the text written without a capital.
 """
 
 import re
@@ -36,9 +36,9 @@ def _never(word: str) -> bool:
 
 
 def names_in(text: str) -> list[str]:
-    """Returns the names of a text, word by word, each once, in their order.
+    """Returns the names in a text, word by word, each once, in order.
 
-    In some languages nouns are among them.
+    In languages such as German common nouns are among them.
     """
     found = dict[str, None]()
     ordinary = ordinary_words(text)
@@ -70,7 +70,7 @@ def first_name(words: list[str], rest: str, ordinary: Collection[str] = ()) -> I
 
 
 def capitalised(sentence: str, is_unit: Callable[[str], bool] = _never) -> Iterator[tuple[str, int]]:
-    """Yields the words with capitals, those that follow each other as one, and where they begin."""
+    """Yields groups of adjacent words with capitals, each with the place where it begins."""
     run, start, end = list[str](), 0, -2
     for match in WORD.finditer(sentence):
         is_name = match[0][0].isupper() and not is_unit(match[0])
@@ -87,13 +87,13 @@ def capitalised(sentence: str, is_unit: Callable[[str], bool] = _never) -> Itera
 
 
 def is_inside(sentence: str, at: int, start: int) -> bool:
-    """True if a word stands inside a sentence, where a capital says something."""
+    """True if a word is inside a sentence, where a capital marks a name."""
     before = sentence[:start].rstrip(" *_(\"'“„")
     return start > at and bool(before) and not before.endswith((":", "–", "—", "•", "→", "=", "|"))
 
 
 def _is_subject(word: str, rest: str) -> bool:
-    """True if the first word of a sentence is a name: it does something, has something, or is the label of a figure."""
+    """True if the first word of a sentence is a name: an actor, an owner or a figure's label."""
     if word.lower().endswith(NO_NAME_ENDINGS):
         return False
     if rest.startswith(("'s ", "’s ")):

@@ -1,4 +1,4 @@
-"""Words that name nothing: they stand in honest answers of any subject, and no source needs to have them."""
+"""Words that name nothing: they may appear in any honest answer, without a source."""
 
 _ENGLISH = """
 a an the this that these those it its they their them he she his her we our you your i and or but nor so yet if then

@@ -1,15 +1,15 @@
 """Every kind of error that the project anticipates, and its consequences.
 
-Docs/reference.md has the meanings. The names are public: they are `ApplicationError.type` of failed
-workflows, `error.type` of a subtask, and the type of a failed activity in the Web UI. A kind is
-decided once, where the failure is seen; everything else asks these tables.
+docs/reference.md describes each kind. The names are public: they appear as `ApplicationError.type`
+of failed workflows, as `error.type` of subtasks and as the type of failed activities in the Web UI.
+A kind is decided once, where the failure is seen; all other code looks it up in these tables.
 """
 
 from enum import StrEnum
 
 
 class ErrorKind(StrEnum):
-    """The name of a kind of error. One that is not listed is read as UNEXPECTED."""
+    """The name of a kind of error; unknown names are read as UNEXPECTED."""
 
     # Inputs and plans.
     INVALID_REQUEST = "InvalidRequest"
@@ -110,14 +110,14 @@ _RUN_KIND = {
 
 
 def run_kind(kind: ErrorKind) -> ErrorKind:
-    """Returns the kind that a run fails with if a call of its own failed for good."""
+    """Returns the kind with which a run fails after one of its own calls failed for good."""
     return _RUN_KIND.get(kind, kind)
 
 
 def call_kind(kind: ErrorKind) -> ErrorKind:
-    """Returns the kind with which a model call that failed with `kind` for good ends the work that needs it.
+    """Returns the kind with which work ends after its model call failed for good with `kind`.
 
-    Errors that outlived their retries are all reported as MODEL_UNAVAILABLE.
+    All errors that outlived their retries are reported as MODEL_UNAVAILABLE.
     """
     return ErrorKind.MODEL_UNAVAILABLE if kind in RETRIED or kind is ErrorKind.UNEXPECTED else kind
 

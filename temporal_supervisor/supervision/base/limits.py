@@ -1,7 +1,7 @@
 """Timeouts, limits and retry numbers of workflows and activities, each with its reason.
 
-A number that one module alone reads stands in that module, unless operators may want to know it.
-Times are `timedelta`, sizes are bytes, unless a comment says otherwise.
+A number that a single module uses is defined in that module, unless operators may want to know it.
+Times are `timedelta` and sizes are bytes, unless a comment gives another unit.
 """
 
 from datetime import timedelta

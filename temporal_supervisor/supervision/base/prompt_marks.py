@@ -1,4 +1,7 @@
-"""Marks in prompts and tool outputs: tags, headings and phrases that writers and readers of prompts share."""
+"""Tags, headings and phrases that mark the parts of prompts and tool outputs.
+
+The code that writes prompts and the code that reads them share these marks.
+"""
 
 GOAL = "goal"
 SUBTASK = "subtask"

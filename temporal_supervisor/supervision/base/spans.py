@@ -1,9 +1,8 @@
 """Names of spans, metrics and their attributes, and the ids of a run's spans.
 
-The names that begin with `gen_ai` are those of the OpenTelemetry conventions for generative AI,
-version 1.41. A run has one trace, whose ids are hashes of the run's own: each process knows the
-parent of its spans without being sent it, and a span that is written at the end of a run is the
-parent of those before it.
+Names that begin with `gen_ai` follow the OpenTelemetry conventions for generative AI, version 1.41.
+A run has one trace. Its ids are hashes of the run's ids, so that each process can compute the
+parent of its spans, even of a parent span that is only written when the run ends.
 """
 
 import hashlib
@@ -60,17 +59,17 @@ TRACE_ID_KEY, SPAN_ID_KEY = "supervisor.trace_id", "supervisor.span_id"
 
 
 def trace_id(run_id: str, first_run_id: str) -> int:
-    """Returns the id of a run's trace; `first_run_id` is the root's, so resets stay in it."""
+    """Returns the id of a run's trace, which resets keep: `first_run_id` is the root's."""
     return int.from_bytes(_digest(run_id, first_run_id)[:16])
 
 
 def span_id(first_run_id: str, place: str) -> int:
-    """Returns the id of the span of a run, by its id, or of a subtask, by its run's id and its own."""
+    """Returns the id of the span of a run or, if `place` is a subtask, of that subtask."""
     return int.from_bytes(_digest(first_run_id, place)[:8])
 
 
 def place_of(workflow_id: str, run_id: str) -> str:
-    """Returns the parent span of a workflow's work: the run, or a subtask that it attempts."""
+    """Returns the parent span of a workflow's work: its run, or the subtask that it attempts."""
     return run_id if workflow_id == run_id else workflow_id.rpartition("/")[0]
 
 

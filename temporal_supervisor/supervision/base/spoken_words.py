@@ -1,4 +1,4 @@
-"""The words of a text: what two texts have in common, without any dictionary."""
+"""The words of texts, to compare two texts without a dictionary."""
 
 import re
 from collections.abc import Iterable
@@ -35,14 +35,14 @@ WORDS_OF_WORK = frozenset(
 
 
 def stems(words: Iterable[str]) -> frozenset[str]:
-    """Returns the beginnings of words, by which densities are told to be density."""
+    """Returns the beginnings of words, so that `densities` matches `density`."""
     return frozenset(word[:STEM] for word in words)
 
 
 def words_of(text: str) -> set[str]:
-    """Returns the words and numbers of a text in lower case.
+    """Returns the lower-case words and numbers of a text.
 
-    Of scripts without blanks every two letters.
+    In scripts without spaces each pair of adjacent characters counts as a word.
     """
     found = set[str]()
     for word in _WORD.findall(text.casefold()):

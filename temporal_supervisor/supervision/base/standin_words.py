@@ -1,4 +1,4 @@
-"""Words for questions that the stand-in can't answer: they take a model, with three ways to one."""
+"""Messages for questions that the stand-in can't answer, with three ways to use a real model."""
 
 NEEDS_MODEL = "This needs a model"
 STANDIN_LIMITS = "The stand-in looks up values and sentences, it does not reason."
@@ -12,6 +12,6 @@ AFTERWARDS = "Then unset SUPERVISOR_MODEL if it is set, and start the demo or th
 
 
 def ways_to_a_model() -> list[str]:
-    """Returns the ways as lines, numbered, with what to do afterwards."""
+    """Returns the ways to a real model as numbered lines, and a line on the next step."""
     numbered = [f"{number}. {way}" for number, way in enumerate(WAYS_TO_A_MODEL, 1)]
     return ["Three ways to a model:", *numbered, AFTERWARDS]

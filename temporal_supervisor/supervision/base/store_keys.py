@@ -63,64 +63,64 @@ def encode(name: str) -> str:
 
 
 def run_prefix(run_id: str) -> str:
-    """Returns the beginning of all keys of a run, the slash included, so that no other run's keys have it."""
+    """Returns the prefix of a run's keys, with its slash, so that it matches no other run."""
     return f"{encode(run_id)}/"
 
 
 def call_key(run_id: str, first_run_id: str, workflow_id: str, step: str, sha256: str) -> str:
     """Returns the key of a model call's conversation entry, which is also its journal entry.
 
-    `first_run_id` is the root's, `sha256` the hash of the activity's input: the same question in
-    the same place has the same key in every execution, so that its answer is found after a reset.
+    `first_run_id` is the root's, `sha256` the hash of the activity's input. An identical call has
+    the same key in every execution, so that its reply is found again after a reset.
     """
     return "/".join(map(encode, (run_id, first_run_id, workflow_id, step, sha256)))
 
 
 def calls_prefix(run_id: str, first_run_id: str) -> str:
-    """Returns the beginning of the keys of all model calls of a run, in all of its executions."""
+    """Returns the prefix of the keys of a run's model calls, in all of its executions."""
     return f"{encode(run_id)}/{encode(first_run_id)}/"
 
 
 def calls_of(run_id: str, first_run_id: str, workflow_id: str) -> tuple[str, str]:
-    """Returns the beginnings of the keys of a workflow's model calls, and of those of its children."""
+    """Returns two key prefixes: of a workflow's own model calls, and of its children's."""
     prefix = calls_prefix(run_id, first_run_id)
     return f"{prefix}{encode(workflow_id)}/", prefix + _percent(f"{workflow_id}/", safe="")
 
 
 def output_key(run_id: str, sha256: str) -> str:
-    """Returns the key of content-addressed content; `sha256` in hex."""
+    """Returns the key of content-addressed content; `sha256` is hexadecimal."""
     return f"{encode(run_id)}/{_OUTPUTS}/{encode(sha256)}"
 
 
 def effect_keys(run_id: str, call: str) -> tuple[str, str]:
-    """Returns the keys of the start mark and of the result of a tool call with effects."""
+    """Returns the keys of a tool call's start mark and of its result, for a tool with effects."""
     prefix = f"{encode(run_id)}/{_STARTED}"
     return f"{prefix}/{encode(f'{call}.effect')}", f"{prefix}/{encode(f'{call}.result')}"
 
 
 def named_key(kind: Named, run_id: str, name: str) -> str:
-    """Returns the key of a run's frozen team or grant, by the hash of its content, or of what an execution left."""
+    """Returns the key of an object with a name, such as `<run>/team.<sha256>`."""
     return f"{encode(run_id)}/{encode(f'{kind}.{name}')}"
 
 
 def is_named(kind: Named, ref: str, run_id: str | None = None) -> bool:
-    """True if `ref` names an object of that kind, of this run or of any."""
+    """True if `ref` is the key of an object of that kind, in this run or, without one, in any."""
     segment, _, name = ref.partition("/")
     return is_key(ref) and name.startswith(f"{kind}.") and (run_id is None or segment == encode(run_id))
 
 
 def stats_prefix(team: str) -> str:
-    """Returns the beginning of the keys of what a team's finished runs took."""
+    """Returns the prefix of the keys of usage statistics of a team's finished runs."""
     return f"{STATS}/{encode(team)}/"
 
 
 def spend_prefix(day: date, kind: Literal["runs", "workers"]) -> str:
-    """Returns the beginning of the keys of what runs that ended, or Worker processes, have spent on a UTC day."""
+    """Returns the prefix of the spending of runs or Worker processes on a UTC day."""
     return f"{SPEND}/{day.isoformat()}/{kind}/"
 
 
 def upload_key(sha256: str) -> str:
-    """Returns the key of content that belongs to no run; `sha256` in hex."""
+    """Returns the key of an upload, which belongs to no run; `sha256` is hexadecimal."""
     return f"{UPLOADS}/{encode(sha256)}"
 
 
@@ -130,19 +130,16 @@ def is_upload(ref: str) -> bool:
 
 
 def digest_of(key: str) -> str | None:
-    """Returns the SHA-256 that content-addressed content must have, in hex.
-
-    None for other objects.
-    """
+    """Returns the hexadecimal SHA-256 in a content-addressed key; None for other keys."""
     match = _ADDRESSED.fullmatch(key)
     return match and match["digest"]
 
 
 def run_of(key: str) -> str:
-    """Returns the id of the run that `key` belongs to; shortened ids stay in their encoded form.
+    """Returns the id of the run that `key` belongs to; a shortened id stays encoded.
 
-    Raises ValueError if the key belongs to no run. To find a given run's keys, use `run_prefix`
-    instead.
+    Raises ValueError if the key belongs to no run. To list the keys of a known run, use
+    `run_prefix`.
     """
     segment, slash, _ = key.partition("/")
     if not is_key(segment) or not slash or segment in OF_NO_RUN:
@@ -156,7 +153,10 @@ def is_key(text: str) -> bool:
 
 
 def call_header(workflow_id: str, step: str) -> str:
-    """Returns the value of header x-supervisor-call: `<workflow id>/<step>`, percent-encoded but for "/" and ":"."""
+    """Returns the value of the header x-supervisor-call: `<workflow id>/<step>`.
+
+    It is percent-encoded except for "/" and ":".
+    """
     return "/".join(_bounded(_percent(part, safe="/:"), part) for part in (workflow_id, step))
 
 

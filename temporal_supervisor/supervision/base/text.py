@@ -25,7 +25,7 @@ def size(text: str) -> int:
 
 
 def cut(text: str, limit: int, mark: str = _MARK) -> str:
-    """Returns `text` in at most `limit` bytes of UTF-8, with the mark at the end if it was cut: an ellipsis."""
+    """Returns `text` in at most `limit` bytes of UTF-8, ending in `mark` if it was cut."""
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return data.decode("utf-8")
@@ -43,24 +43,24 @@ def one_line(text: str, limit: int) -> str:
 
 
 def label(text: str, limit: int) -> str:
-    """Returns foreign text as a label of the Web UI, which reads Markdown: no link, image or HTML of its own."""
+    """Returns foreign text as a label in the Web UI, with its Markdown and HTML escaped."""
     return _LINKS.sub(r"\\\1", one_line(text, limit))
 
 
 def quoted(name: str) -> str:
-    """Returns a name in quotes as messages show it: on one line, cut where it is no name but a text."""
+    """Returns a name in quotes, on one line and cut to the length of a name."""
     return f"'{one_line(name, NAME_SHOWN_BYTES)}'"
 
 
 def has_whole(text: str, words: str) -> bool:
-    """True if a text has these words, and not only as a part of others."""
+    """True if a text contains these words as whole words, not inside longer ones."""
     if words not in text:
         return False  # most often: no pattern is made for it
     return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Returns the known name that is closest to `name` by its letters; None if none is close."""
+    """Returns the known name with the most similar spelling; None if none is similar."""
     by_letters = {candidate.lower().replace("_", "").replace("-", ""): candidate for candidate in known}
     typed = one_line(name, 100).lower().replace("_", "").replace("-", "")
     close = get_close_matches(typed, by_letters, n=1, cutoff=0.7)
@@ -68,10 +68,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Returns `, did you mean '...'?` with the known name that is closest to `name`.
-
-    "" if none is close.
-    """
+    """Returns `, did you mean '...'?` with the closest known name; "" without one."""
     meant = closest(name, known)
     return f", did you mean {quoted(meant)}?" if meant else ""
 
@@ -79,14 +76,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def slug(text: str, limit: int = 40) -> str:
     """Returns the lower-case words of `text` joined by hyphens, for ids.
 
-    `goal` if nothing is left.
+    `Which region sold most?` becomes `which-region-sold-most`, a text without words `goal`.
     """
     words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     return words[:limit].strip("-") or "goal"
 
 
 def money(usd: float | None) -> str:
-    """Returns a cost for people; an unknown one is never shown as nothing."""
+    """Returns a cost in dollars for people; an unknown cost (None) is never shown as 0."""
     if usd is None:
         return "cost unknown"
     if usd == 0:
@@ -97,7 +94,7 @@ def money(usd: float | None) -> str:
 def clean(text: str) -> str:
     """Returns `text` without escape sequences, control and hidden characters.
 
-    Line ends are newlines.
+    Line ends become newlines.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _SURROGATE.sub("\ufffd", _HIDDEN.sub("", _ANSI.sub("", text)))
@@ -106,7 +103,7 @@ def clean(text: str) -> str:
 def cap(text: str, limit: int) -> str:
     """Returns `text` cleaned and cut to `limit` characters.
 
-    A last line says how much is missing.
+    If it was cut, a last line gives the number of missing characters.
     """
     whole = len(text)
     # More would be cut anyway; cleaning megabytes blocks the event loop.

@@ -1,4 +1,4 @@
-"""Trust: files that only their owner can change, endpoints that may get a key, credentials kept out of texts."""
+"""Checks of file permissions and endpoints, and removal of credentials from texts."""
 
 import base64
 import contextlib
@@ -14,9 +14,9 @@ _LEAST_CHARS = 12  # a shorter key may be an ordinary word, as for endpoints tha
 
 
 def distrust(status: os.stat_result, me: int) -> str | None:
-    """Returns the reason why the user `me` should not trust a file or folder.
+    """Returns the reason for the user `me` to distrust a file or folder.
 
-    None when only `me` and root can change it.
+    None if only `me` and root can change it.
     """
     if status.st_uid not in (me, _ROOT):
         return f"it belongs to the user with number {status.st_uid}"
@@ -24,26 +24,27 @@ def distrust(status: os.stat_result, me: int) -> str | None:
 
 
 def is_readable_by_others(status: os.stat_result) -> bool:
-    """True if other users of the machine can read the file, or look into the folder."""
+    """True if other users of the machine can read the file or list the folder."""
     return _others_may(status, stat.S_IRGRP | stat.S_IXGRP, stat.S_IROTH | stat.S_IXOTH)
 
 
 def _others_may(status: os.stat_result, by_group: int, by_all: int) -> bool:
     """True if one of these permissions is set.
 
-    A group with its user's number is that user's own on many systems.
+    A group whose id equals the file's user id counts as private to that user, as many systems set
+    it up.
     """
     return bool(status.st_mode & (by_all | (by_group if status.st_gid != status.st_uid else 0)))
 
 
 def unshared(file: object, status: os.stat_result, me: int, *, secret: bool = False) -> None:
-    """Raises ValueError for a file that others can write to, or for a `secret` one that they can read."""
+    """Raises ValueError if other users can write to a file, or read a `secret` one."""
     if why := distrust(status, me) or ("others can read it" if secret and is_readable_by_others(status) else None):
         raise ValueError(f"{file} is not read: {why}; make it yours alone, as with `chmod 600 {file}`")
 
 
 def is_exposed(url: str) -> bool:
-    """True if what is sent to this URL goes to another machine unencrypted."""
+    """True if data sent to this URL travels unencrypted to another machine."""
     parts = urlsplit(url)
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
@@ -57,9 +58,9 @@ def is_loopback(host: str) -> bool:
 
 
 def require_http(url: str, *, secret: bool) -> str | None:
-    """Returns the problem with the URL of a server of tools.
+    """Returns the problem with the URL of a tool server; None if it has none.
 
-    A `secret` in its headers needs encryption.
+    A URL whose headers have a `secret` must be encrypted.
     """
     try:
         parts = urlsplit(url)
@@ -76,7 +77,7 @@ def require_http(url: str, *, secret: bool) -> str | None:
 
 
 def host_and_port(url: str) -> str:
-    """Returns host:port of a model endpoint.
+    """Returns `host:port` of a model endpoint, such as `api.anthropic.com:443`.
 
     Raises ValueError for anything but an http or https URL.
     """
@@ -89,16 +90,16 @@ def host_and_port(url: str) -> str:
 
 
 class Credentials:
-    """Credentials, as they are and in base64.
+    """Credentials to be removed from texts, plain and in base64.
 
-    Of fewer characters than `least` they may be ordinary words.
+    Credentials shorter than `least` characters are ignored, as they may be ordinary words.
     """
 
     def __init__(self, secrets: Iterable[str] = (), least: int = _LEAST_CHARS) -> None:
         self._forms = {form for secret in secrets if len(secret) >= least for form in _forms(secret)}
 
     def withheld(self, text: str) -> str:
-        """Returns a text, or JSON, with "[secret]" in place of each credential."""
+        """Returns a text or JSON in which each credential is replaced by "[secret]"."""
         for form in self._forms:
             text = text.replace(form, "[secret]")
         return text

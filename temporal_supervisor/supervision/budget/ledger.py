@@ -1,10 +1,11 @@
-"""The ledger: what a supervisor may still spend, what it has promised, what is kept for the answer.
+"""The ledger: the money and tokens of a supervisor, spent, promised, reserved and free.
 
-    total = spent + promised to worker agents + reserved for own calls + held back for the synthesis + free
+    total = spent + promised to worker agents + reserved for own calls + held back for the synthesis
+            + free
 
-The root has one, each nested supervisor one over its own grant, never a fresh allowance. A promise
-fits the total when it is made, so spending passes the total only by what calls under way consume
-beyond their estimate: at most one call for each running worker agent, and the supervisor's own.
+The root has one ledger, and each nested supervisor has one over its own grant. A promise fits the
+total when it is made, so spending exceeds the total only if calls under way use more than
+estimated: at most one call of each running worker agent, and the supervisor's own.
 """
 
 import math
@@ -21,7 +22,7 @@ USUAL_REPLY_TOKENS = 1500  # for estimates: most plans, turns and answers are sh
 
 
 class Amount(Model):
-    """Tokens and US dollars; None is no limit of that kind."""
+    """Tokens and US dollars; None means no limit of that kind."""
 
     tokens: int | None = None
     usd: float | None = None
@@ -36,10 +37,10 @@ class NextCall(Enum):
 
 
 def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) -> NextCall:
-    """Returns the step after `used`, when the next call takes about `estimate` tokens.
+    """Returns the step after `used`, if the next call takes about `estimate` tokens.
 
-    With a grant that may be followed by more, a worker agent stops one call early: were it to spend
-    the rest, a `last_grant` of nothing would leave it no call to conclude in.
+    If another grant may follow this one, a worker agent stops one call early. If it spent
+    everything and the `last_grant` were empty, it would have no call left to conclude in.
     """
     if not may_call(grant, used, estimate):
         return NextCall.STOP
@@ -52,10 +53,10 @@ def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) ->
 
 
 def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
-    """True if a worker agent that has `used` so much may make a call of about `next_estimate` tokens.
+    """True if a worker agent that has `used` this much may make one more call.
 
-    The first call is always allowed: a grant too small for a large context would otherwise buy
-    nothing at all.
+    `next_estimate` is the call's estimate in tokens. The first call is always allowed: otherwise a
+    grant that is too small for a large context would buy nothing.
     """
     if used.model_calls == 0:
         return True
@@ -65,21 +66,20 @@ def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
 
 
 def call_estimate(prompt_bytes: int) -> int:
-    """Returns the tokens of a call with a prompt of that size and a reply of the usual length."""
+    """Returns the estimated tokens of a call: its prompt, and a reply of the usual length."""
     return math.ceil(prompt_bytes / limits.CHARS_PER_TOKEN) + USUAL_REPLY_TOKENS
 
 
 def token_price(usage: Usage) -> float:
-    """Returns the mean price of a token in US dollars; 0 when nothing is known."""
+    """Returns the mean price of a token in US dollars; 0 if no price is known."""
     return (usage.usd or 0.0) / usage.tokens if usage.tokens else 0.0
 
 
 class Ledger:
-    """An account of `tokens` and `usd`; None is no limit of that kind.
+    """An account of `tokens` and `usd`; None means no limit of that kind.
 
-    A call whose price is unknown (`Usage.usd` None) ends the accounting in dollars: from then on
-    tokens alone decide. What a call will cost in dollars is estimated by the mean price of a token
-    so far.
+    After a call whose price is unknown (`Usage.usd` is None), only tokens are limited. The cost of
+    a call in dollars is estimated from the mean price of a token so far.
     """
 
     def __init__(self, tokens: int | None, usd: float | None) -> None:
@@ -94,7 +94,7 @@ class Ledger:
 
     @property
     def spent(self) -> Usage:
-        """All that was settled."""
+        """The usage of all settled calls and grants."""
         return self._spent
 
     @property
@@ -104,7 +104,7 @@ class Ledger:
 
     @property
     def for_synthesis(self) -> Amount:
-        """The amount for the synthesis: all that is free, and a reserve for it."""
+        """The amount for the synthesis: everything free, and the reserve for it."""
         return self._free_beside(Amount(tokens=0, usd=0.0))
 
     @property
@@ -113,21 +113,21 @@ class Ledger:
         return len(self._grants)
 
     def has_grant(self, account: str | None) -> bool:
-        """True if that account has a grant that is not settled."""
+        """True if an account has a grant that is not settled."""
         return account in self._grants
 
     @property
     def exhausted(self) -> bool:
         """True if not even the smallest grant is free.
 
-        Running worker agents may still give some back.
+        Running worker agents may still return some budget.
         """
         return not self.has_room(limits.LEAST_GRANT_TOKENS)
 
     def reserve_call(self, estimate_tokens: int, *, synthesis: bool = False) -> bool:
-        """Sets tokens aside for one own call, the synthesis from what is held back, too.
+        """Sets tokens aside for one own call; returns False if there is no room.
 
-        Returns False without room.
+        The synthesis may also use the tokens that are held back for it.
         """
         fits = self.has_room(estimate_tokens, synthesis=synthesis)
         if fits:
@@ -135,21 +135,25 @@ class Ledger:
         return fits
 
     def settle_call(self, estimate_tokens: int, usage: Usage) -> None:
-        """Ends a reservation of `reserve_call` with what the call consumed: nothing, when it failed."""
+        """Ends a reservation made by `reserve_call` and books the usage of the call.
+
+        A call that failed has used nothing.
+        """
         self._reserved = max(0, self._reserved - estimate_tokens)
         self._spent += usage
 
     def has_room(self, tokens: int, *, synthesis: bool = False) -> bool:
-        """True if so many tokens are free, or for the synthesis, held back."""
+        """True if that many tokens are free or, for the synthesis, held back."""
         available = self.for_synthesis if synthesis else self.free
         if available.tokens is not None and tokens > available.tokens:
             return False
         return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
 
     def grant(self, subtask_id: str, share_of: float) -> Amount | None:
-        """Returns one of `share_of` slices of what is free; None if not even the smallest is free.
+        """Grants a subtask one of `share_of` equal slices of the free budget.
 
-        Raises ValueError if the subtask has a grant that is not settled.
+        Returns None if not even the smallest grant is free. Raises ValueError if the subtask has a
+        grant that is not settled.
         """
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
@@ -168,16 +172,16 @@ class Ledger:
         return self._promise(subtask_id, Amount(tokens=tokens, usd=usd))
 
     def last_grant(self, subtask_id: str) -> Amount:
-        """Returns whatever is free, even nothing: for the one call in which an attempt can still conclude."""
+        """Grants everything that is free, even nothing, for the call that concludes an attempt."""
         return self._promise(subtask_id, self.free)
 
     def settle(self, subtask_id: str, usage: Usage) -> None:
-        """Ends a grant with what the attempt consumed, which counts even where there is no such grant."""
+        """Ends a grant and books the usage of the attempt, which counts even without a grant."""
         self._take_back(subtask_id)
         self._spent += usage
 
     def _promise(self, subtask_id: str, grant: Amount) -> Amount:
-        """Makes this the grant of a subtask. Returns it."""
+        """Records the grant of a subtask and returns it."""
         self._take_back(subtask_id)
         self._grants[subtask_id] = grant
         self._promised_tokens += grant.tokens or 0
@@ -185,7 +189,7 @@ class Ledger:
         return grant
 
     def _take_back(self, subtask_id: str) -> None:
-        """Ends the grant of a subtask, if it has one."""
+        """Removes the grant of a subtask, if it has one."""
         grant = self._grants.pop(subtask_id, None)
         if grant is None:
             return
@@ -194,20 +198,20 @@ class Ledger:
         self._promised_usd = max(0.0, self._promised_usd - (grant.usd or 0.0)) if self._grants else 0.0
 
     def check(self, tokens: int | None, usd: float | None) -> None:
-        """Raises ValueError if a total would be below what is spent and promised."""
-        tokens_gone, usd_gone = self._gone()
+        """Raises ValueError if a new total is below the spent and promised amount."""
+        tokens_gone, usd_gone = self._spent_and_promised()
         if tokens is not None and tokens < tokens_gone:
             raise ValueError(f"budget.tokens must be at least {tokens_gone}: so much is spent or promised")
         if usd is not None and self._spent.usd is not None and usd < usd_gone:
             raise ValueError(f"budget.usd must be at least {usd_gone:.6f}: so much is spent or promised")
 
     def extend(self, tokens: int | None, usd: float | None) -> None:
-        """Sets new totals; raises ValueError as `check`."""
+        """Sets new totals; raises ValueError like `check`."""
         self.check(tokens, usd)
         self._total = Amount(tokens=tokens, usd=usd)
 
     def _free_beside(self, reserve: Amount) -> Amount:
-        tokens_gone, usd_gone = self._gone()
+        tokens_gone, usd_gone = self._spent_and_promised()
         total = self._total
         no_usd = total.usd is None or self._spent.usd is None
         return Amount(
@@ -215,8 +219,8 @@ class Ledger:
             usd=None if no_usd else max(0.0, (total.usd or 0.0) - usd_gone - (reserve.usd or 0.0)),
         )
 
-    def _gone(self) -> tuple[int, float]:
-        """Returns tokens and dollars that are spent or promised."""
+    def _spent_and_promised(self) -> tuple[int, float]:
+        """Returns the tokens and dollars that are spent or promised."""
         reserved_usd = self._reserved * token_price(self._spent)
         tokens = self._spent.tokens + self._reserved + self._promised_tokens
         return tokens, (self._spent.usd or 0.0) + reserved_usd + self._promised_usd
@@ -238,25 +242,25 @@ SUPERVISOR = "supervisor"
 
 
 class Spending:
-    """Sums by role and model. A role that is a team has its members' under `role/member`."""
+    """Usage by role and model; members of a team are listed as `role/member`."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], Usage] = {}
 
     def add(self, role: str, model: str, usage: Usage) -> None:
-        """Adds usage to a row; nothing leaves no row."""
+        """Adds usage to a row; zero usage adds no row."""
         if usage != Usage():
             key = role, model
             self._sums[key] = self._sums.get(key, Usage()) + usage
 
     def add_team(self, role: str, rows: list[Spend], total: Usage) -> None:
-        """Adds the rows of a nested run; without any, its `total` in one."""
+        """Adds the rows of a nested run or, if there are none, its `total` as one row."""
         for row in rows:
             self.add(f"{role}/{row.role}", row.model, row.usage)
         if not rows:
             self.add(role, "", total)
 
     def rows(self) -> list[Spend]:
-        """Returns the largest sums, the largest first: a payload has no room for any number of roles and models."""
+        """Returns the largest rows, the largest first, as many as a payload has room for."""
         rows = [Spend(role=role, model=model, usage=usage) for (role, model), usage in self._sums.items()]
         return sorted(rows, key=lambda row: row.usage.tokens, reverse=True)[: limits.STATUS_PAGE]

@@ -1,7 +1,4 @@
-"""The time and the budget that a run has left.
-
-Both can be extended while it runs.
-"""
+"""The remaining time and budget of a run, both of which can be extended."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,11 +18,11 @@ _ROOT = "root"  # holds a nested run's clock
 
 
 class TimeAndBudget:
-    """Deadline and budget of one supervisor. `now` is the run's clock.
+    """The deadline and budget of one supervisor, by the run's clock `now`.
 
-    A nested supervisor has its `grant` as the budget. `stopped_because` says why no more work may
-    begin, whatever time is left, `own_seconds` is the time of the supervisor's own work. While the
-    clock is held, the deadline stays as far away as it was.
+    The budget of a nested supervisor is its `grant`. `stopped_because` is the reason why no more
+    work may begin, even if time is left. `own_seconds` is the time of the supervisor's own work.
+    While the clock is held, the deadline moves with it.
     """
 
     def __init__(
@@ -64,13 +61,13 @@ class TimeAndBudget:
 
     @property
     def held(self) -> bool:
-        """True while the clock stands still."""
+        """True while the clock is held."""
         return bool(self._held_by)
 
     def hold(self, why: str, wanted: bool = True) -> bool:
-        """Holds the clock for a reason, or no longer for that one.
+        """Holds the clock for the reason `why` or, if not `wanted`, releases that reason.
 
-        Returns True if it stands still since now, or goes again.
+        Returns True if the clock was stopped or started by this call.
         """
         was_held = self.held
         if wanted:
@@ -88,14 +85,17 @@ class TimeAndBudget:
         return True
 
     def held_time(self, begin: datetime, end: datetime) -> timedelta:
-        """Returns the time that the clock was held between two times."""
+        """Returns the time for which the clock was held between two moments."""
         holds = [*self._holds, (self._held_since, self._now())] if self.held else self._holds
         parts = (min(end, until) - max(begin, since) for since, until in holds)
         return sum((max(timedelta(), part) for part in parts), timedelta())
 
     @contextmanager
     def own_work(self) -> Iterator[None]:
-        """Counts the time of a block, without pauses, as the supervisor's own, unless it raises."""
+        """Counts the time of a `with` block, without pauses, as the supervisor's own work.
+
+        A block that raises is not counted.
+        """
         began = self._now()
         yield
         now = self._now()
@@ -104,7 +104,7 @@ class TimeAndBudget:
 
     @property
     def work_until(self) -> datetime:
-        """The end of the time for subtasks, so that there is time for the synthesis."""
+        """The end of the time for subtasks, which leaves time for the synthesis."""
         return self.deadline_at - self._for_synthesis
 
     @property
@@ -113,13 +113,13 @@ class TimeAndBudget:
 
     @property
     def elapsed(self) -> timedelta:
-        """The time that the run's clock shows: without that in which it stood still."""
+        """The time since the start of the run, without the time for which the clock was held."""
         return self._now() - self._started_at - self._held
 
     def nested_deadline(self, began: timedelta, own: timedelta | None) -> datetime:
-        """Returns when a nested run that began at that `elapsed` time must answer.
+        """Returns the deadline of a nested run that began at the `elapsed` time `began`.
 
-        It gets a share of the time that was left then, and no more than its subtask's `own` time.
+        It gets a share of the time that was left then, and at most its subtask's `own` time.
         """
         left = (self.deadline - self._for_synthesis - began) * limits.NESTED_DEADLINE_SHARE
         if own is not None:
@@ -127,21 +127,21 @@ class TimeAndBudget:
         return self._started_at + self._held + began + max(left, limits.MIN_DEADLINE)
 
     def ends_at(self, *, last: bool = False) -> datetime:
-        """Returns the end of the time for work, or for the `last` call, which writes the answer.
+        """Returns the end of the time for work or for the `last` call, which writes the answer.
 
-        Both move when limits change.
+        Both change when the limits change.
         """
         return self.deadline_at if last else self.work_until
 
     def follow_root(self, deadline_at: datetime | None) -> None:
-        """Sets the deadline of a nested supervisor; None while the root's clock stands still."""
+        """Sets the deadline of a nested supervisor; None while the root's clock is held."""
         self.hold(_ROOT, deadline_at is None)
         if deadline_at is not None:
             self.deadline = deadline_at - self._started_at - self._held
 
     @property
     def closing_time(self) -> timedelta:
-        """The time for children to stop in: the answer needs a part of the rest."""
+        """The time that children have for stopping; the rest is kept for the answer."""
         left = (self.deadline_at - self._now()) * limits.CHILD_CLOSE_SHARE
         return max(min(limits.CHILD_CLOSE_WAIT, left), limits.LEAST_CALL_TIME)
 
@@ -151,12 +151,12 @@ class TimeAndBudget:
         return not self.stopped_because and self._now() < self.work_until
 
     def stop_work(self, why: str) -> None:
-        """Lets no more work begin, whatever time is left."""
+        """Prevents all further work, even if time is left."""
         self.stopped_because = why
 
     @property
     def agents_waiting(self) -> set[str]:
-        """The subtasks of which worker agents wait for budget that others may return."""
+        """The subtasks whose worker agents wait for budget that others may return."""
         return set(self._agents_waiting)
 
     def agent_waits(self, subtask_id: str) -> None:
@@ -170,10 +170,9 @@ class TimeAndBudget:
             del self._agents_waiting[subtask_id]
 
     def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
-        """Returns the number of subtasks that the free budget pays for.
+        """Returns the number of subtasks that the free budget pays for; None if unknown.
 
-        Each takes so many `tokens`, or the mean of the `ended` ones. Each takes so many `tokens`,
-        or the mean of the `ended` ones. None if unknown.
+        Each takes `tokens` or, without that, the mean of the `ended` ones.
         """
         free, count = self.ledger.free, max(1, len(ended))
         mean_usd = sum(usage.usd or 0.0 for usage in ended) / count
@@ -181,11 +180,14 @@ class TimeAndBudget:
         return min((int(have / each) for have, each in pairs if have is not None and each), default=None)
 
     def shares(self, agents: int) -> int:
-        """Returns by how many the free budget is divided now: `agents` without a grant, and the supervisor itself."""
+        """Returns the number of slices of the free budget.
+
+        The supervisor gets one, and so does each of the `agents` without a grant.
+        """
         return 1 + max(1, agents - self.ledger.open_grants)
 
     def spent_line(self) -> str:
-        """Returns one line on the budget."""
+        """Returns one line on the spent and the total budget."""
         used, limit, free = self.ledger.spent, self.budget, self.ledger.free.tokens
         line = f"{used.tokens:,} of {'any number of' if limit.tokens is None else f'{limit.tokens:,}'} tokens spent"
         if limit.tokens is not None and free is not None and (held := limit.tokens - used.tokens - free) > 0:
@@ -195,39 +197,39 @@ class TimeAndBudget:
         return line
 
     def check(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
-        """Raises ValueError if these can't be the new totals."""
+        """Raises ValueError if the totals cannot be changed to these."""
         if budget is None and deadline is None:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
         if deadline is not None and self._started_at + deadline + self._held <= self._now():
             raise ValueError("the new deadline has passed already: it counts from the run's start, or its last reset")
         if budget is not None:
             self._ceilings.check_totals(budget.tokens, budget.usd)
-            new = self._ceilings.lowered_budget(budget.over(self.budget))
+            new = self._ceilings.lowered_budget(budget.applied_to(self.budget))
             self.ledger.check(new.tokens, new.usd)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
-        """Sets new totals; raises ValueError as `check`."""
+        """Sets new totals; raises ValueError like `check`."""
         if budget is not None:
-            self.budget = self._ceilings.lowered_budget(budget.over(self.budget))
+            self.budget = self._ceilings.lowered_budget(budget.applied_to(self.budget))
             self.ledger.extend(self.budget.tokens, self.budget.usd)
         if deadline is not None:
             self.deadline = deadline
 
     def restart_clock(self) -> None:
-        """Begins the whole deadline again: the run was reset."""
+        """Starts the whole deadline again after the run was reset."""
         if self.held:
             self._holds.append((self._held_since, self._now()))
         self._started_at = self._held_since = self._now()
         self._held_before = timedelta()
 
     def keep_within(self, ceilings: Ceilings) -> None:
-        """Lowers limits to the operator's ceilings, now and in later updates."""
+        """Lowers the limits to the operator's ceilings, now and in later updates."""
         self._ceilings = ceilings
         self.budget = ceilings.lowered_budget(self.budget)
         self.ledger.extend(self.budget.tokens, self.budget.usd)
 
     def card(self, request: RunRequest) -> RunLimits:
-        """Returns the limits in force, for `status`: with those of the request, lowered to the ceilings."""
+        """Returns the limits in force for `status`, with the request's lowered to the ceilings."""
         return RunLimits(
             max_subtasks=request.max_subtasks,
             max_parallel=request.max_parallel,

@@ -16,16 +16,13 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 class Model(BaseModel):
-    """A value that crosses a boundary.
-
-    Unknown fields are ignored, so old code reads newer payloads.
-    """
+    """A value that crosses a boundary; unknown fields are ignored, for newer payloads."""
 
     model_config = ConfigDict(extra="ignore", validate_default=False)
 
 
 class StrictModel(BaseModel):
-    """A value that a person or a language model writes. Unknown fields are refused."""
+    """A value that a person or a language model writes; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,13 +39,13 @@ A `model_copy` does not look.
 
 
 def _short(value: object) -> object:
-    """Returns the duration of `30m`, `2h` or `7d`; anything else as it is."""
+    """Returns the duration in a text like `30m`, `2h` or `7d`, and other values unchanged."""
     match = _SHORT.fullmatch(value.strip().lower()) if isinstance(value, str) else None
     return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else value
 
 
 def matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
-    """Returns the check of a whole text by a pattern; the error has the rule in words."""
+    """Returns a validator for texts that fully match a pattern; its error quotes the `rule`."""
 
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
@@ -64,13 +61,13 @@ Duration = Annotated[timedelta, BeforeValidator(_short)]
 
 @dataclass(frozen=True)
 class Undecodable:
-    """A value from outside that could not be decoded; `reason` is a sentence for its sender."""
+    """A value from outside that could not be decoded; `reason` is a sentence for the sender."""
 
     reason: str
 
 
 def depth_exceeds(value: Any, limit: int) -> bool:
-    """True if lists and objects lie in each other more than `limit` levels deep, found without recursion."""
+    """True if lists and objects are nested more than `limit` levels deep, without recursion."""
     left = [(0, value)]
     while left:
         depth, part = left.pop()

@@ -1,4 +1,4 @@
-"""The operator's ceilings, which hold for every request."""
+"""The operator's ceilings, which apply to every request."""
 
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -19,11 +19,10 @@ _SETTINGS = {
 
 
 class Ceilings(Model):
-    """The most that a run may have.
+    """The operator's maximum for each run; None is no ceiling, an empty list allows any model.
 
-    None is no ceiling of that kind, and an empty list allows any model. With `same-team` all tools
-    of an inline team come from one team file, so that no role combines the private data of one team
-    with the outward tool of another.
+    With `same-team` all tools of an inline team come from one team file, so that no role combines
+    the private data of one team with the outward tools of another.
     """
 
     tokens: int | None = None
@@ -33,7 +32,7 @@ class Ceilings(Model):
     inline_teams: InlineTeams = "any"
 
     def lowered(self, request: RunRequest) -> RunRequest:
-        """Returns `request` with its budget and its parallel worker agents within the ceilings."""
+        """Returns `request` with its budget and parallelism lowered to the ceilings."""
         return request.model_copy(
             update={
                 "budget": self.lowered_budget(request.budget),
@@ -42,33 +41,30 @@ class Ceilings(Model):
         )
 
     def lowered_budget(self, budget: Budget) -> Budget:
-        """Returns `budget` within the ceilings; no limit becomes the ceiling."""
+        """Returns `budget` lowered to the ceilings; no limit becomes the ceiling."""
         lowered = {"tokens": _least(budget.tokens, self.tokens), "usd": _least(budget.usd, self.usd)}
         return budget.model_copy(update=lowered)
 
     def check(self, request: RunRequest) -> list[str]:
-        """Returns a line for each number at its default, or without a limit, that `lowered` lowers.
+        """Returns a line for each default or missing limit that `lowered` changes.
 
-        SupervisionError `InvalidRequest` for a number that was asked for and is above its ceiling.
+        Raises SupervisionError `InvalidRequest` if the caller asked for more than a ceiling allows.
         """
         asked, lowered, defaults = map(_numbers, (request, self.lowered(request), _DEFAULT))
         changed = [name for name, value in asked.items() if value != lowered[name]]
         for name in changed:
             if asked[name] not in (None, defaults[name]):
-                raise invalid_request(_above(name, asked[name], lowered[name]))
+                raise invalid_request(_ceiling_exceeded(name, asked[name], lowered[name]))
         return [f"{name} is {lowered[name]:g}: {_SETTINGS[name]} is the operator's ceiling" for name in changed]
 
     def check_totals(self, tokens: int | None, usd: float | None) -> None:
-        """ValueError when new totals of a budget are above the ceilings.
-
-        None leaves a total as it is.
-        """
+        """Raises ValueError if new totals exceed the ceilings; None leaves a total as it is."""
         for name, value, ceiling in (("budget.tokens", tokens, self.tokens), ("budget.usd", usd, self.usd)):
             if value is not None and ceiling is not None and value > ceiling:
-                raise ValueError(_above(name, value, ceiling))
+                raise ValueError(_ceiling_exceeded(name, value, ceiling))
 
     def check_models(self, models: list[str]) -> None:
-        """SupervisionError `InvalidRequest` when a model is not among the allowed ones."""
+        """Raises SupervisionError `InvalidRequest` if a model is not allowed."""
         for model in models:
             if self.models and not any(fnmatchcase(model, pattern) for pattern in self.models):
                 allowed = ", ".join(self.models)
@@ -77,7 +73,10 @@ class Ceilings(Model):
                 )
 
     def check_inline_team(self, sources: frozenset[str]) -> None:
-        """SupervisionError `InvalidRequest` when an inline team may not take tools from these team files."""
+        """Checks the team files from which an inline team takes tools.
+
+        Raises SupervisionError `InvalidRequest` if they may not be combined.
+        """
         if self.inline_teams == "off":
             raise invalid_request("team: inline teams are off here (SUPERVISOR_INLINE_TEAMS): name a team")
         if self.inline_teams == "same-team" and len(sources) > 1:
@@ -92,7 +91,7 @@ def _numbers(request: RunRequest) -> dict[str, float | None]:
     return {"budget.tokens": budget.tokens, "budget.usd": budget.usd, "max_parallel": request.max_parallel}
 
 
-def _above(name: str, value: float | None, ceiling: float | None) -> str:
+def _ceiling_exceeded(name: str, value: float | None, ceiling: float | None) -> str:
     return f"{name}: {value} is above the operator's ceiling of {ceiling} ({_SETTINGS[name]})"
 
 

@@ -32,9 +32,9 @@ held none.
 class Labels(Model, frozen=True):
     """The private data and untrusted texts that were read on the way to a text.
 
-    `untrusted` is that call with its subtask, such as "web_fetch example.com in t1"; empty if there
-    was none. `home` is the server that all private data came from, empty if they came from several
-    places or from here.
+    `untrusted` names that call with its subtask, such as "web_fetch example.com in t1"; it is empty
+    without one. `home` is the server that all private data came from. It is empty if the data is
+    local, or came from several places.
     """
 
     private: bool = False
@@ -42,7 +42,7 @@ class Labels(Model, frozen=True):
     home: Annotated[str, Field(exclude_if=lambda home: not home)] = ""
 
     def __or__(self, other: Self) -> Self:
-        """Returns the labels of a text that is made of two."""
+        """Returns the labels of a text that is made from two texts."""
         private, untrusted = self.private or other.private, self.untrusted or other.untrusted
         homes = {labels.home for labels in (self, other) if labels.private}
         home = homes.pop() if len(homes) == 1 else ""
@@ -50,12 +50,12 @@ class Labels(Model, frozen=True):
 
     @property
     def path(self) -> str:
-        """The untrusted call behind a text, for people; empty if there was none."""
+        """The untrusted call behind a text, for people; empty without one."""
         return f"after reading {self.untrusted}{', and private data' * self.private}" if self.untrusted else ""
 
     @classmethod
     def of(cls, findings: "Iterable[Finding | None]") -> "Labels":
-        """Returns the labels of what is made of all findings."""
+        """Returns the combined labels of findings."""
         return reduce(or_, [finding.labels for finding in findings if finding], Labels())
 
 
@@ -72,9 +72,9 @@ Doubts = Annotated[list[Sentence], Field(exclude_if=lambda doubts: not doubts)]
 
 
 class Evidence(Model):
-    """A tool call behind a finding, its output by reference, and how the columns behind it were read from texts.
+    """A tool call behind a finding: its output by reference, and its readings of columns.
 
-    The output of a query that asks for the date is `of_day`.
+    `of_day` is True for the output of a query that uses the current date.
     """
 
     tool: str
@@ -85,10 +85,10 @@ class Evidence(Model):
 
 
 class CheckedClaim(Model):
-    """A figure, name, quotation or address of a finding, and the `line` in which code found it.
+    """A figure, name, quotation or URL in a finding, and the `line` in which code found it.
 
-    Without `source` it was found nowhere. `ref` leads to the output of a tool that has the line.
-    `problem` says what speaks against a claim, such as "the row has 2002, not 1987".
+    `source` is empty if it was found nowhere. `ref` leads to the tool output with the line.
+    `problem` is evidence against the claim, such as "the row has 2002, not 1987".
     """
 
     text: str
@@ -112,20 +112,20 @@ class _Facts(Model):
 
 
 class FindingRecord(_Facts):
-    """The facts on a finding beside its text; stored once and read wherever the finding goes."""
+    """The facts on a finding apart from its text, stored once and read wherever it is used."""
 
     checked: list[CheckedClaim] = []
     evidence: list[Evidence] = []
 
 
 class Finding(_Facts):
-    """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
+    """The result of a subtask: a `summary` of at most 2 KB, and references to the rest.
 
-    `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names,
-    `output_ref` to the JSON object that its role's `output_schema` asks for. Of the claims of its
-    text some tool output has so many as are `supported`, and none has the `unsupported` ones. Its
-    figures may be those of a query that asks for something else: `doubts` say so. `labels` say what
-    its author had read.
+    `text_ref` leads to the whole text, of `text_bytes` bytes, `record_ref` to its FindingRecord,
+    `items_ref` to the items that it names, and `output_ref` to the JSON object for its role's
+    `output_schema`. `supported` claims of the text were found in tool outputs, `unsupported` ones
+    were not. `doubts` are reasons to think that a query behind it does not fit the question.
+    `labels` tell what its author had read.
     """
 
     summary: Summary

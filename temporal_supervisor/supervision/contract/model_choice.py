@@ -39,9 +39,9 @@ ModelChain = Annotated[list[ModelName], BeforeValidator(_as_list), AfterValidato
 
 
 def chain_of(setting: str) -> list[str]:
-    """Returns the models of a setting, separated by commas.
+    """Returns the models in a comma-separated setting.
 
-    Raises ValueError if they are no fallback chain.
+    Raises ValueError if they are no valid fallback chain.
     """
     if not all(names := [name.strip() for name in setting.split(",")]):
         raise ValueError("name a model, or several separated by commas")
@@ -51,7 +51,7 @@ def chain_of(setting: str) -> list[str]:
 class Efforts(StrictModel):
     """The efforts of a subtask's `first` and `later` attempts, or one word for both.
 
-    None is the model's default.
+    None means the model's default.
     """
 
     first: Effort | None = None
@@ -59,11 +59,11 @@ class Efforts(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _both(cls, value: Any) -> Any:
+    def _one_word_for_both(cls, value: Any) -> Any:
         return {"first": value, "later": value} if isinstance(value, str) else value
 
     def of_attempt(self, number: int) -> Effort | None:
-        """Returns the effort of an attempt; the first has number 1."""
+        """Returns the effort of an attempt, counted from 1."""
         return self.first if number <= 1 else self.later
 
 
@@ -72,8 +72,8 @@ OptionalStep = Literal["review", "refine", "replan", "judge"]
 
 
 def is_off(step: OptionalStep, model: str, off: Mapping[str, Sequence[OptionalStep]]) -> bool:
-    """True if a model makes no such step.
+    """True if a step is switched off for a model.
 
-    `off` has steps by the names of models, or patterns of these.
+    `off` has the steps by model name or pattern, such as `{"qwen*": ["review"]}`.
     """
     return any(step in steps and fnmatchcase(model, name) for name, steps in off.items())

@@ -1,4 +1,4 @@
-"""The plan, as the planner returns it and query `plan` shows it, and what it is likely to take."""
+"""The plan, as the planner returns it and the query `plan` shows it, and its estimate."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
@@ -61,35 +61,29 @@ class Subtask(Model):
 
     @property
     def template(self) -> str | None:
-        """The template of an item's subtask; None for a subtask that the plan names."""
+        """The template of an item's subtask; None for a subtask that the plan itself lists."""
         return template_of(self.id)
 
     @property
     def names_items_of(self) -> str | None:
-        """The subtask whose finding names the items.
-
-        None if they come from elsewhere, or there are none.
-        """
+        """The subtask whose finding names the items; None if they have another source, or none."""
         kind, _, name = (self.for_each or "").partition(":")
         return name if kind == "items" else None
 
 
 def template_of(subtask_id: str) -> str | None:
-    """Returns the template of an item's subtask.
-
-    None for a subtask that a plan names, whose id has no dot.
-    """
+    """Returns the template of an item's subtask: `t2` for `t2.1`, None for `t2`."""
     template, dot, _ = subtask_id.partition(".")
     return template if dot else None
 
 
 def folded(subtask_ids: Iterable[str]) -> list[str]:
-    """Returns the ids, those of items as their templates, each once."""
+    """Returns ids without duplicates, with items replaced by their templates."""
     return list(dict.fromkeys(template_of(subtask_id) or subtask_id for subtask_id in subtask_ids))
 
 
 class NewRole(Model):
-    """A role that the plan defines, with tools out of the team's toolbox."""
+    """A role that a plan defines, with tools from the team's toolbox."""
 
     name: str
     description: str
@@ -98,11 +92,10 @@ class NewRole(Model):
 
 
 class Plan(Model):
-    """A graph of subtasks, or a direct answer and no subtask at all.
+    """A graph of subtasks, or a direct answer without any.
 
-    `aggregation` says how the answer is made: of all findings, by choosing the best, by condensing
-    groups of them, or that it is the text of one finding as it is, that of the subtask
-    `answer_from`.
+    `aggregation` is the way to the answer: from all findings, from the best one, from condensed
+    groups of them, or the finding of the subtask `answer_from` word for word.
     """
 
     goal: Summary = ""
@@ -117,31 +110,28 @@ class Plan(Model):
 
     @field_serializer("subtasks", mode="wrap", when_used="json")
     def _lean(self, subtasks: list[Subtask], dump: SerializerFunctionWrapHandler) -> Any:
-        """Leaves out unset fields of many subtasks: with them 1,000 would not fit a payload."""
+        """Omits unset fields of long lists: otherwise 1,000 subtasks would not fit a payload."""
         if len(subtasks) <= limits.STATUS_PAGE:
             return dump(subtasks)
         return [subtask.model_dump(mode="json", exclude_defaults=True) for subtask in subtasks]
 
     @property
     def named(self) -> list[Subtask]:
-        """The subtasks without those of items."""
+        """The subtasks that the plan lists, without those made for items."""
         return [subtask for subtask in self.subtasks if subtask.template is None]
 
     @property
     def importance(self) -> dict[str, Importance]:
-        """The importance of the subtasks that no later one replaces, by id.
-
-        A template stands for its items.
-        """
+        """The importance of subtasks by id, without replaced ones; items under their template."""
         replaced = {old for subtask in self.named for old in subtask.replaces}
         kept = [subtask for subtask in self.named if subtask.id not in replaced]
         return {subtask.id: subtask.importance for subtask in kept}
 
     @property
     def answer_subtask(self) -> str | None:
-        """The subtask whose finding is the answer as it is; None if it is made in another way.
+        """The subtask whose finding is the answer word for word; None for other answers.
 
-        An only subtask need not be named.
+        If there is only one subtask, `answer_from` may be empty.
         """
         if self.aggregation != "finding":
             return None
@@ -149,12 +139,12 @@ class Plan(Model):
         return self.answer_from or only
 
     def folded(self) -> "Plan":
-        """Returns the plan as it was named: each template in place of its items."""
+        """Returns the plan with each template in place of its items."""
         subtasks = [subtask.model_copy(update={"depends_on": folded(subtask.depends_on)}) for subtask in self.named]
         return self.model_copy(update={"subtasks": subtasks})
 
     def subtask(self, subtask_id: str) -> Subtask:
-        """Returns the subtask of that id. Raises KeyError if there is none."""
+        """Returns the subtask with that id. Raises KeyError if there is none."""
         return {subtask.id: subtask for subtask in self.subtasks}[subtask_id]
 
 
@@ -170,23 +160,23 @@ _Rounded = Annotated[float, PlainSerializer(lambda number: float(f"{number:.4g}"
 
 
 class Range(Model):
-    """A range that should hold 90 % of the cases; its JSON has four digits of a number."""
+    """A range that should contain 90 % of cases; JSON has four significant digits."""
 
     low: _Rounded
     high: _Rounded
 
     def times(self, least: float, most: float) -> "Range":
-        """Returns the range of what is done `least` to `most` times."""
+        """Returns the range for `least` to `most` repetitions."""
         return Range(low=self.low * least, high=self.high * most)
 
-    def less(self, others: "list[Range]") -> "Range":
-        """Returns the range without what these are in it."""
+    def minus(self, others: "list[Range]") -> "Range":
+        """Returns the range reduced by `others`."""
         low = self.low - sum(other.low for other in others)
         high = self.high - sum(other.high for other in others)
         return Range(low=max(0.0, low), high=max(0.0, high))
 
     def __contains__(self, number: float) -> bool:
-        """True if the range holds it."""
+        """True if the number is in the range."""
         return self.low <= number <= self.high
 
 
@@ -204,13 +194,13 @@ class Shares(Model):
     usd: Range | None = None
     seconds: Range
 
-    def less(self, parts: "list[Shares]") -> "Shares":
-        """Returns a total without these parts; its seconds stay, as parts may run side by side."""
+    def minus(self, parts: "list[Shares]") -> "Shares":
+        """Returns a total without these parts; its seconds stay, as parts may run in parallel."""
         prices = [part.usd for part in parts if part.usd is not None]
         changes = {
-            "calls": self.calls.less([part.calls for part in parts]),
-            "tokens": self.tokens.less([part.tokens for part in parts]),
-            "usd": self.usd and self.usd.less(prices),
+            "calls": self.calls.minus([part.calls for part in parts]),
+            "tokens": self.tokens.minus([part.tokens for part in parts]),
+            "usd": self.usd and self.usd.minus(prices),
         }
         return self.model_copy(update=changes)
 

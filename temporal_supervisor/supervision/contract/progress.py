@@ -10,10 +10,7 @@ RunStatus = Literal["completed", "partial", "running"]
 
 
 class Counts(Model):
-    """Subtasks by state.
-
-    `partial` are items of a template that completed with a partial finding.
-    """
+    """Subtasks by state; `partial` counts items that completed with a partial finding."""
 
     total: int = 0
     waiting: int = 0
@@ -26,7 +23,7 @@ class Counts(Model):
 
     @property
     def items_line(self) -> str:
-        """The number of items of a template that completed, and of these in part."""
+        """The number of completed items of a template, and the number of partial ones."""
         return f"{self.completed}/{self.total}" + (f", {self.partial} in part" if self.partial else "")
 
     @property
@@ -35,16 +32,17 @@ class Counts(Model):
         return self.completed + self.failed + self.skipped + self.cancelled
 
     def __add__(self, other: "Counts") -> "Counts":
-        """Returns the sums."""
+        """Returns the sum of two counts."""
         return Counts(**{name: value + getattr(other, name) for name, value in self})
 
 
 class NestedRun(Model):
-    """The nested supervisor of a subtask's present or last attempt.
+    """The nested supervisor of a subtask's current or last attempt.
 
-    While it works: how many of its `waits` need people, and what is `spent`, on all levels below;
-    all else is in the queries of the workflow itself. Once it has ended: its `status`, the `counts`
-    of its subtasks, how many of them its plans `named`, and its result at `result_ref`.
+    While it works, it has the number of `waits` for people and the usage `spent` so far, on all
+    levels below; everything else is in the queries of its workflow. Once it has ended, it has its
+    `status`, the `counts` of its subtasks, the number `named` by its plans, and its result at
+    `result_ref`.
     """
 
     workflow_id: str = ""

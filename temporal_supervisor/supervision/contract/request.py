@@ -43,7 +43,7 @@ _Time = Annotated[Duration, AfterValidator(_bounded)]
 
 
 class Budget(StrictModel):
-    """Totals for the whole tree of a run; None is no limit of that kind."""
+    """Totals for the whole tree of a run; None means no limit of that kind."""
 
     tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = 1_000_000
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = 5.0
@@ -52,8 +52,7 @@ class Budget(StrictModel):
 class Models(StrictModel):
     """Models that override the defaults, each a name or a fallback chain.
 
-    Roles may still name their own. Those of `roles` are for the roles of these names, whatever the
-    team says of them.
+    Roles may still name their own. `roles` has models by role name, which override the team's.
     """
 
     supervisor: ModelChain | None = None
@@ -136,26 +135,26 @@ class RunRequest(StrictModel):
 
     @property
     def team_name(self) -> str:
-        """The name of the team, named or inline.
-
-        Empty where the request leaves it to the Worker.
-        """
+        """The name of the team, named or inline; empty if the Worker chooses it."""
         if self.team is None:
             return ""
         return self.team if isinstance(self.team, str) else self.team.name
 
     @property
     def owner(self) -> str:
-        """The owner of the run, as its caller claims; empty if it names none."""
+        """The owner that the caller claims; empty without one."""
         return one_line(self.metadata.get("owner", ""), _OWNER_BYTES)
 
     @property
     def data_from_others(self) -> bool:
-        """True if others wrote some of the data."""
+        """True if some of the data was written by others."""
         return any(not attachment.trusted for attachment in self.attachments)
 
     def without_content(self) -> "RunRequest":
-        """Returns the request without stored content: the goal cut, the team by name, no attachments and no schema."""
+        """Returns the request without stored content.
+
+        The goal is cut, the team is a name, and attachments and schema are left out.
+        """
         shown = cut(self.goal, limits.SUMMARY_BYTES)
         changed: dict[str, Any] = {
             "goal": shown,
@@ -202,9 +201,9 @@ class RunRequest(StrictModel):
 
 
 def success_fraction(value: object) -> Fraction | None:
-    """Returns the share of subtasks that a run needs: None for `any`, 1 for `all`, else a fraction of (0, 1].
+    """Returns the required share of subtasks: None for `any`, 1 for `all`, 2/3 for "2/3".
 
-    Raises ValueError for anything else.
+    Raises ValueError for anything outside (0, 1].
     """
     if value == "any":
         return None
@@ -222,7 +221,7 @@ def success_fraction(value: object) -> Fraction | None:
 def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest:
     """Returns the request in a run's raw input.
 
-    Raises SupervisionError `InvalidRequest` with its problems.
+    Raises SupervisionError `InvalidRequest`, whose message lists the problems.
     """
     problem = _input_problem(value, surplus)
     try:
@@ -234,12 +233,12 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
 
 
 def invalid_request(problem: str) -> SupervisionError:
-    """Returns the error of a request that cannot be taken."""
+    """Returns the error for a request with this problem."""
     return SupervisionError(ErrorKind.INVALID_REQUEST, problem)
 
 
 def _input_problem(value: object, surplus: tuple[object, ...]) -> str:
-    """Returns the reason why the input cannot be a request at all; "" if it may be one."""
+    """Returns the reason why the input is no request at all; "" if it may be one."""
     if surplus:
         return f"a run takes one input, {1 + len(surplus)} were given: put all fields in one object"
     if value is None:
@@ -254,7 +253,7 @@ def _input_problem(value: object, surplus: tuple[object, ...]) -> str:
 
 
 def describe_errors(error: ValidationError, root: str = "request", value: object = None) -> str:
-    """Returns the lines of `complaint_lines` as one, of at most ERROR_BYTES."""
+    """Returns the lines of `complaint_lines` joined into one, of at most ERROR_BYTES."""
     return cut("; ".join(complaint_lines(error, root, value)), limits.ERROR_BYTES)
 
 
@@ -264,9 +263,10 @@ def complaint_lines(
     value: object = None,
     shown: Callable[[Sequence[str]], str] = ".".join,
 ) -> list[str]:
-    """Returns the errors, each with its place as it is `shown`, or with `root` if it concerns all fields.
+    """Returns a line for each error, with its place in the form that `shown` gives it.
 
-    Items of a list that have a `name` in the validated `value` are shown by it.
+    An error about all fields is attributed to `root`. Items of lists in the validated `value` are
+    shown by their `name`, if they have one.
     """
     lines = []
     for item in error.errors(include_url=False, include_input=False)[: limits.FIELD_COMPLAINTS]:  # of perhaps 100,000
@@ -281,7 +281,7 @@ def complaint_lines(
 
 
 def _named(location: tuple[int | str, ...], value: Any) -> Iterator[str]:
-    """Yields the parts of an error's place, an item of a list by its `name` if it has one."""
+    """Yields the parts of an error's place, with an item of a list by its `name` if it has one."""
     for part in location:
         try:
             value = value[part]
@@ -292,7 +292,7 @@ def _named(location: tuple[int | str, ...], value: Any) -> Iterator[str]:
 
 
 def _fields(*kinds: type[BaseModel]) -> set[str]:
-    """Returns the names of all fields of these kinds, and of those that are made from them."""
+    """Returns the names of all fields of these models, and of the models nested in them."""
     return {name for kind in kinds for name in (*kind.model_fields, *_fields(*kind.__subclasses__()))}
 
 

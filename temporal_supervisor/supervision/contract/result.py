@@ -16,11 +16,10 @@ SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running",
 
 
 class Gap(Model):
-    """A part that is missing from the answer.
+    """A part that is missing from the answer, and the `reason`.
 
-    `description` is the subtask's, `reason` why it is missing. `description` is the subtask's,
-    `reason` why it is missing. `subtask_id` is `answer` if no answer could be written,
-    `answer_json` if that does not fit its schema.
+    `description` is the subtask's. `subtask_id` is `answer` if no answer could be written, and
+    `answer_json` if the JSON does not fit its schema.
     """
 
     subtask_id: str
@@ -29,7 +28,7 @@ class Gap(Model):
 
 
 class Contradiction(Model):
-    """Findings that disagree, and how the answer settles it."""
+    """Findings that disagree, and the way in which the answer resolves it."""
 
     subtask_ids: list[str] = []
     description: Paragraph
@@ -54,21 +53,21 @@ class Unsupported(Model):
 
 
 class Doubt(Model):
-    """A reason to think that a query asks for something else than its subtask, `where` is the subtask's id."""
+    """A reason to think that a query does not fit its subtask, whose id is `where`."""
 
     text: Sentence
     where: str
 
 
 class Problem(Model):
-    """A failure: its kind, and a message to read."""
+    """A failure: its kind, and a message for people."""
 
     type: ErrorKind
     message: ErrorText
 
 
 class Reused(Model):
-    """The origin of a finding that was taken from an earlier run, and the usage that this saved."""
+    """The origin of a finding from an earlier run, and the usage that it saved."""
 
     run_id: str
     subtask_id: str
@@ -81,13 +80,13 @@ class Reused(Model):
 
 
 class SubtaskReport(Model):
-    """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
+    """The state of one subtask; times are ISO 8601 in UTC.
 
-    `held_seconds` is how long the run's clock stood still meanwhile, as a result has it: people
-    were awaited. `model` is that of the last attempt, `replaced_by` the subtask that took its place
-    in a later revision, `gaps` those of the nested supervisor's answer, which the run lists among
-    its own. A template has the `counts` of its items, left-out ones in the total alone, and the
-    state that they come to. A finding of an earlier run is `reused`.
+    `held_seconds` is the time for which the run's clock was held meanwhile, in results only.
+    `model` is the model of the last attempt, and `replaced_by` the subtask that took its place in a
+    later revision. `gaps` are those of a nested supervisor's answer, which the run lists among its
+    own. A template has the `counts` of its items, with left-out ones only in the total, and the
+    state that follows from theirs. `reused` is set if the finding comes from an earlier run.
     """
 
     id: str
@@ -114,16 +113,16 @@ class SubtaskReport(Model):
 
     @property
     def template(self) -> str | None:
-        """The template of an item; None for a subtask that a plan names."""
+        """The template of an item; None for a subtask that a plan lists itself."""
         return template_of(self.id)
 
 
 class Timing(Model):
-    """Seconds.
+    """The times of a run in seconds.
 
-    `sequential` is the time of all subtasks in a row, `critical_path` that of the longest chain.
-    Both are without the time in which the clock stood still, `held`; `speedup` is `sequential` over
-    the rest of `wall`.
+    `sequential` is the sum over all subtasks and `critical_path` the longest chain, both without
+    the time `held`, for which the clock was stopped. `speedup` is `sequential` divided by the rest
+    of `wall`.
     """
 
     wall_seconds: float = 0.0
@@ -134,9 +133,9 @@ class Timing(Model):
 
 
 class AnswerParts(Model):
-    """An answer, and what it says of itself.
+    """An answer with its confidence, citations and unsupported claims.
 
-    Its `grounding` is knowledge if a part of what it rests on is.
+    Its `grounding` is knowledge if part of its basis is.
     """
 
     status: RunStatus = "running"
@@ -154,10 +153,10 @@ class AnswerParts(Model):
 class RunResult(AnswerParts):
     """The return value of a run.
 
-    A failed run has the partial one in its error details, a cancelled one in the store. `truncated`
-    is True if texts were shortened to fit a payload; `result_ref` leads to the whole result,
-    `trace_ref` to the events, `answer_ref` to the text of the answer, which `answer_model` wrote.
-    Findings of the runs in `reuse_from` `saved` so much.
+    The partial result of a failed run is in its error details, and of a cancelled one in the store.
+    `truncated` is True if texts were shortened to fit a payload. `result_ref` leads to the whole
+    result, `trace_ref` to the events, and `answer_ref` to the text of the answer, which
+    `answer_model` wrote. `saved` is the usage that findings of the runs in `reuse_from` saved.
     """
 
     subtasks: list[SubtaskReport] = []
@@ -182,13 +181,13 @@ class RunResult(AnswerParts):
 
     @property
     def tables(self) -> list[ArtifactRef]:
-        """The tables that code made of the items of templates."""
+        """The tables that code compiled from the items of templates."""
         templates = {report.id for report in self.subtasks if report.counts is not None}
         return [artifact for artifact in self.artifacts if artifact.subtask_id in templates]
 
     @field_serializer("subtasks", mode="wrap")
     def _lean(self, reports: list[SubtaskReport], dump: SerializerFunctionWrapHandler) -> Any:
-        """Leaves out unset fields in a long list of a truncated result: empty fields alone would fill a payload."""
+        """Omits unset fields in long lists of a truncated result: they could fill a payload."""
         if not self.truncated or len(reports) <= limits.STATUS_PAGE:
             return dump(reports)
         return [{"state": r.state, **r.model_dump(mode="json", exclude_defaults=True)} for r in reports]

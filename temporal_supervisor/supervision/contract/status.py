@@ -17,7 +17,10 @@ _SHOWN = ("id", "kind", "workflow_id", "prompt_preview", "arguments_sha256", "ch
 
 
 class Flags(Model):
-    """Conditions beside the phase. A wait for `resume` is both the provider's and a person's."""
+    """Conditions of a run apart from its phase.
+
+    A wait for `resume` counts as a wait for the provider and for a person.
+    """
 
     paused: bool = False
     waiting_provider: bool = False
@@ -25,12 +28,12 @@ class Flags(Model):
     waiting_store: bool = False
 
     def __or__(self, other: "Flags") -> "Flags":
-        """Returns the conditions that hold in one or the other."""
+        """Returns the conditions that hold in either."""
         return Flags(**{name: value or getattr(other, name) for name, value in self})
 
     @property
     def most_urgent(self) -> str | None:
-        """The condition that the server's lists show."""
+        """The condition that is shown in lists of runs."""
         conditions = {
             "person": self.waiting_person,
             "store": self.waiting_store,
@@ -69,12 +72,12 @@ class Wait(Model):
 
     @property
     def subject(self) -> str:
-        """The waiting subtask, or the name of the supervisor's own work."""
+        """The waiting subtask, or the name of the supervisor's own step."""
         return self.subtask_id or self.id
 
     @property
     def for_person(self) -> bool:
-        """True if a person can end it: not the waits for a provider or the store, which are retried by themselves."""
+        """True if a person can end it; waits for a provider or the store end by retries."""
         return self.kind not in ("provider", "store")
 
     @property
@@ -85,16 +88,16 @@ class Wait(Model):
         """
         return self.kind not in ("provider", "resume", "store")
 
-    def below(self, subtask_id: str) -> "Wait":
-        """Returns the wait as the run above shows it, in which this run works on that subtask."""
+    def as_nested_in(self, subtask_id: str) -> "Wait":
+        """Returns the wait as the parent run shows it, where this run works on that subtask."""
         path = f"{subtask_id}/{self.subtask_id}" if self.subtask_id else subtask_id
         return self.model_copy(update={"subtask_id": path})
 
     def bound_to(self, *source: str | None) -> "Wait":
-        """Returns the wait with its hash: of what it shows, and of the `source`, where that came from.
+        """Returns the wait with the hash of its content and of the content's `source`.
 
-        Whatever changes when the same work is done again (times, the deadline) has no part in it:
-        after a reset a wait for the same thing has the same hash.
+        Details that differ when work is repeated (times, the deadline) are not hashed, so that a
+        wait for the same content has the same hash after a reset.
         """
         shown = self.model_dump(mode="json", include={*_SHOWN})
         text = json.dumps([shown, *source], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -103,9 +106,9 @@ class Wait(Model):
 
 
 class Asked(Model):
-    """The reply to the query `waiting`: a wait with all of what is asked, unless only its `content_ref` has that.
+    """The reply to the query `waiting`: a wait with its whole content.
 
-    A plan comes with the `estimate` of what it will take.
+    If the content is too long, only `content_ref` leads to it. A plan comes with its `estimate`.
     """
 
     wait: Wait
@@ -125,13 +128,12 @@ class RunLimits(Model):
 
 
 class Status(Model):
-    """The state of a run; subtasks in pages of 100, the next page with `cursor = next_cursor`.
+    """The state of a run, with subtasks in pages of 100; `next_cursor` leads to the next page.
 
-    Asked with the `version` of an earlier one as `since` it has only the subtasks that have
-    changed, and repeats that `since`. Without it, as after a reset or with another revision of the
-    plan, it has them all.
-    `updates` is how many the run has taken: the server allows 2,000. Findings of the runs in
-    `reuse_from` `saved` so much.
+    If `since` is the `version` of an earlier status, only subtasks that changed after it are
+    listed, and the reply repeats `since`. Without it, after a reset or with another revision of the
+    plan, all are listed. `updates` counts the accepted updates: the server allows 2,000. `saved` is
+    the usage that findings of the runs in `reuse_from` saved.
     """
 
     goal: str

@@ -6,11 +6,11 @@ StrategyName = Literal["auto", "plan", "route", "step"]
 
 
 class Strategy(NamedTuple):
-    """A strategy; `activities/questions/planning_prompts.py` has its prompts.
+    """A strategy of a run; its prompts are in `activities/questions/planning_prompts.py`.
 
-    One that `plans_steps` plans a subtask at a time, and so replans none. With `fixed_routes` the
-    team's routes come before the planner. An answer that is a `finding` is the single finding, word
-    for word; other answers are written.
+    One that `plans_steps` plans a subtask at a time, so it has no replans. With `fixed_routes` the
+    team's routes are tried before the planner. If the answer is a `finding`, it is the single
+    finding word for word; otherwise it is written.
     """
 
     plans_steps: bool = False

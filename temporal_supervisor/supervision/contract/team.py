@@ -1,4 +1,4 @@
-"""A team: roles with their prompts and tools, and the small card of it that travels in history."""
+"""A team: roles with their prompts and tools, and the card that is kept in history."""
 
 import re
 from collections import Counter
@@ -42,7 +42,7 @@ _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 def is_name(text: str) -> bool:
-    """True if `text` may name a team, a role or a pool."""
+    """True if `text` is a valid name of a team, role or pool."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -61,14 +61,17 @@ class Planning(StrictModel):
 
 
 class Route(StrictModel):
-    """Goals that go to one role without the planner: a pattern is words of theirs, or has `*` for any text."""
+    """Goals that go to one role without asking the planner.
+
+    A pattern is some words of the goal; `*` stands for any text.
+    """
 
     pattern: Line
     role: str
 
 
 class Person(StrictModel):
-    """A person who has a role: `who` it is, for people who read the inbox, and how long its subtasks wait."""
+    """A person who has a role: `who` it is, and the time for which its subtasks wait."""
 
     who: Line
     expires: Annotated[Duration, Field(gt=timedelta(), le=limits.MAX_DEADLINE)] = timedelta(days=7)
@@ -139,14 +142,14 @@ class Role(RoleBase, StrictModel):
 
     @property
     def columns(self) -> list[str]:
-        """The properties of the `output_schema`; none without one."""
+        """The property names of `output_schema`; empty without one."""
         schema = self.output_schema or {}
         properties = schema.get("properties") if schema.get("type") == "object" else None
         return list(properties) if isinstance(properties, dict) else []
 
     @property
     def wanted_columns(self) -> list[str]:
-        """The columns that need values: those that `output_schema` requires; all if it has none."""
+        """The columns that need values: the required ones of `output_schema`, else all."""
         required = (self.output_schema or {}).get("required")
         if not isinstance(required, list):
             return self.columns
@@ -154,7 +157,7 @@ class Role(RoleBase, StrictModel):
 
 
 class ToolRights(StrictModel):
-    """A team file's words on a tool, in place of its kind's.
+    """A team file's rights for a tool, which override those of its kind.
 
     See `supervision.agent.policy.ToolWords`. With `inline = false` no team inside a request may
     name it.
@@ -168,16 +171,16 @@ class ToolRights(StrictModel):
     inline: bool | None = None
 
     @property
-    def said(self) -> dict[str, Any]:
-        """The rights that are set, by field of a Tool."""
+    def as_tool_fields(self) -> dict[str, Any]:
+        """The rights that are set, as fields of a Tool."""
         rights = {name: getattr(self, name) for name in ToolRights.model_fields}
         return {name: right for name, right in rights.items() if right is not None}
 
 
 class ToolEntry(ToolRights):
-    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own.
+    """A tool in a team file: `uses` is its kind, `options` are the kind's own settings.
 
-    A tool of the provider that is `optional` is left out of a run whose endpoint does not run it.
+    An `optional` tool of the provider is left out of runs whose endpoint does not run it.
     """
 
     name: ToolName
@@ -187,7 +190,7 @@ class ToolEntry(ToolRights):
 
 
 class McpTool(ToolRights):
-    """A team file's words on a tool of an MCP server; the server's own words count for nothing."""
+    """A team file's rights for a tool of an MCP server; the server's own hints are ignored."""
 
     reads: Reads = "private"
     returns: Returns = "untrusted"
@@ -197,9 +200,9 @@ class McpTool(ToolRights):
 class McpServer(StrictModel):
     """A server of tools: a `command`, which is run in the team's folder, or a `url`.
 
-    Nothing but `tools` is offered. `env` names the variables that the command gets beside PATH and
-    HOME, `headers` the secret of each header; inside a longer text it stands as `${NAME}`. A call
-    may take `timeout` seconds.
+    Only its `tools` are offered. `env` names variables that the command gets in addition to PATH
+    and HOME. `headers` has the secret of each header; in a longer text it is written `${NAME}`. A
+    call may take `timeout` seconds.
     """
 
     command: Annotated[str, Field(min_length=1)] | None = None
@@ -236,13 +239,13 @@ class McpServer(StrictModel):
 
     @property
     def remote_host(self) -> str:
-        """The host that it is asked at; empty for a command, and for one on this machine."""
+        """The host of the URL; empty for a command and for this machine."""
         host = urlsplit(self.url or "").hostname or ""
         return "" if is_loopback(host) else host
 
     @property
     def secrets(self) -> list[str]:
-        """The names of all secrets that it gets."""
+        """The names of all secrets that are sent to it."""
         names = [*self.env]
         for text in self.headers.values():
             names += secrets_in(text)
@@ -250,17 +253,17 @@ class McpServer(StrictModel):
 
 
 def secrets_in(header: str) -> list[str]:
-    """Returns the names of the secrets in the text of a header."""
+    """Returns the names of the secrets in a header's text, such as `Bearer ${TOKEN}`."""
     return [header] if _SECRET_NAME.fullmatch(header) else _SECRET_IN_TEXT.findall(header)
 
 
 def with_secrets(header: str, secrets: Mapping[str, str]) -> str:
-    """Returns the text of a header with the values of its secrets."""
+    """Returns a header's text with the values of its secrets inserted."""
     return secrets.get(header) or _SECRET_IN_TEXT.sub(lambda match: secrets[match[1]], header)
 
 
 def server_tool(server: str, tool: str) -> str:
-    """Returns the name that a tool of an MCP server has for models and roles."""
+    """Returns the name of an MCP server's tool for models and roles: `server__tool`."""
     return f"{server}__{_NO_TOOL_NAME.sub('_', tool)}"
 
 
@@ -289,7 +292,7 @@ class Team(StrictModel):
 
     @field_validator("roles")
     @classmethod
-    def _consistent(cls, roles: list[Role], info: ValidationInfo) -> list[Role]:
+    def _require_consistent_roles(cls, roles: list[Role], info: ValidationInfo) -> list[Role]:
         names = [role.name for role in roles]
         problems = []
         repeated = _repeated(names)
@@ -313,7 +316,7 @@ class Team(StrictModel):
 
     @field_validator("generalist", "routes")
     @classmethod
-    def _known(cls, value: Any, info: ValidationInfo) -> Any:
+    def _require_known_roles(cls, value: Any, info: ValidationInfo) -> Any:
         names = [role.name for role in info.data.get("roles", [])]
         if not names:  # a role has problems of its own
             return value
@@ -325,7 +328,7 @@ class Team(StrictModel):
 
     @field_validator("tools")
     @classmethod
-    def _distinct(cls, tools: list[ToolEntry]) -> list[ToolEntry]:
+    def _require_distinct_names(cls, tools: list[ToolEntry]) -> list[ToolEntry]:
         repeated = _repeated(tool.name for tool in tools)
         if repeated:
             raise ValueError(f"tool names must differ: {repeated}")
@@ -333,7 +336,7 @@ class Team(StrictModel):
 
     @property
     def named_tools(self) -> list[str]:
-        """The names of all tools that roles have, or may have by a plan."""
+        """The names of all tools that roles have, or may get from a plan."""
         names: list[str] = []
         for role in self.roles:
             names += role.tools
@@ -348,13 +351,13 @@ class Team(StrictModel):
         return names
 
     def role(self, name: str) -> Role:
-        """Returns the role of that name. Raises KeyError if there is none."""
+        """Returns the role with that name. Raises KeyError if there is none."""
         return {role.name: role for role in self.roles}[name]
 
     def as_served(self, worker_models: list[str], runs_tools: Callable[[str], bool]) -> "Team":
-        """Returns the team without optional tools in roles whose models do not run tools themselves.
+        """Returns the team without optional tools in roles whose models do not run tools.
 
-        `worker_models` are those of roles that name none. A role that loses all of its tools
+        `worker_models` are the models of roles that name none. A role that loses all of its tools
         answers from knowledge.
         """
         optional = {tool.name for tool in self.tools if tool.optional}
@@ -370,7 +373,7 @@ class Team(StrictModel):
 
 
 def call_time(timeout_seconds: float | None) -> timedelta:
-    """Returns the time that one call of a tool may take: its own, else the default."""
+    """Returns the time for one call of a tool: its own timeout, else the default."""
     return timedelta(seconds=timeout_seconds) if timeout_seconds else limits.TOOL_TIMEOUT
 
 

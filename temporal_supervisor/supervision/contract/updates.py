@@ -184,12 +184,12 @@ class SkipSubtask(Update):
 
 
 class NewBudget(StrictModel):
-    """New totals of a budget; None leaves one as it is."""
+    """New totals of a budget; None keeps a total as it is."""
 
     tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = None
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None
 
-    def over(self, budget: Budget) -> Budget:
+    def applied_to(self, budget: Budget) -> Budget:
         """Returns `budget` with the new totals."""
         return budget.model_copy(update=self.model_dump(exclude_none=True))
 
@@ -208,7 +208,7 @@ U = TypeVar("U", bound=StrictModel)
 
 
 def read_update(kind: type[U], value: object) -> U:
-    """Returns the update in any JSON value. Raises ValueError with its problems."""
+    """Returns the update in a JSON value. Raises ValueError, whose message lists its problems."""
     try:
         return kind.model_validate({} if value is None else value)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The consumption of model and tool calls."""
+"""The usage of model and tool calls."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,11 +28,11 @@ class Usage(Model):
     usd: float | None = 0.0
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Returns the sum; its cost is unknown if either cost is."""
+        """Returns the sum; its cost is unknown if either cost is unknown."""
         return self._combined(other, lambda one, two: one + two)
 
     def __sub__(self, other: "Usage") -> "Usage":
-        """Returns the difference, nothing below 0; its cost is unknown if either cost is."""
+        """Returns the difference, at least 0; its cost is unknown if either cost is unknown."""
         return self._combined(other, lambda one, two: max(0, one - two))
 
     def _combined(self, other: "Usage", combine: Callable[[Any, Any], Any]) -> "Usage":
@@ -55,7 +55,7 @@ class Usage(Model):
         return self.cache_read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
     def tokens_line(self) -> str:
-        """Returns input tokens, the cached share of them, and output tokens, in words."""
+        """Returns input tokens, their cached share, and output tokens in words."""
         cached = f" ({self.cached_share:.0%} from the cache)" if self.cache_read_tokens else ""
         return f"{self.prompt_tokens:,} input tokens{cached}, {self.output_tokens:,} output tokens"
 

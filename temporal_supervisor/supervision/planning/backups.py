@@ -1,6 +1,6 @@
 """Rules by which new work of a role goes to its backup.
 
-Either work waits too long for the role's pool, or its subtasks take too long.
+A role is replaced if work has waited too long in its pool, or if its subtasks take too long.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from temporal_supervisor.supervision.contract.team import RoleCard
 _LAST = 3  # subtasks of a role by which its latency is told: one alone may be an exception
 
 
-def latency(reports: Sequence[SubtaskReport], role: str) -> float | None:
-    """Returns the median seconds that the last subtasks of a role took.
+def median_seconds(reports: Sequence[SubtaskReport], role: str) -> float | None:
+    """Returns the median time of a role's last subtasks, in seconds.
 
     None before enough of them have ended.
     """
@@ -24,8 +24,8 @@ def latency(reports: Sequence[SubtaskReport], role: str) -> float | None:
 
 
 def too_slow(role: RoleCard, reports: Sequence[SubtaskReport]) -> str:
-    """Returns the reason why a role is too slow for more work; empty if not, or without a limit."""
-    took = latency(reports, role.name) if role.latency_seconds is not None else None
+    """Returns the reason why a role is too slow for more work; empty if it is not."""
+    took = median_seconds(reports, role.name) if role.latency_seconds is not None else None
     if took is None or role.latency_seconds is None or took <= role.latency_seconds:
         return ""
     return f"its last subtasks took {took:.1f} s"
@@ -34,7 +34,7 @@ def too_slow(role: RoleCard, reports: Sequence[SubtaskReport]) -> str:
 def too_far_behind(role: RoleCard, waited: float) -> str:
     """Returns the reason why a role's pool is too busy for more work; empty if it is not.
 
-    `waited` is the time in seconds for which work has waited in the pool.
+    `waited` is the time for which work has waited in the pool, in seconds.
     """
     return f"pool {role.pool} is {waited:.1f} s behind" if waited > role.backlog_seconds else ""
 

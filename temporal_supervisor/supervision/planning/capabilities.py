@@ -1,8 +1,8 @@
-"""The roles that can do a subtask, by the capabilities that they declare, which are compared letter by letter.
+"""The roles that can do a subtask, by their declared capabilities.
 
-The generalist takes the place of an unknown role, and of `auto` without capabilities. For `auto`
-with capabilities the roles that have all of them are able. If no single role has them all, the
-subtask becomes a part for each of several.
+Capabilities are compared letter by letter. The generalist takes the place of an unknown role, and
+of `auto` without capabilities. `auto` with capabilities means the roles that have all of them. If
+no single role does, the subtask is split among several roles.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
@@ -18,40 +18,44 @@ _NOTE_CHARS = limits.DESCRIPTION_CHARS // 4  # of a part's description, about it
 _ID_CHARS = 56  # of a subtask's id, in that of a further part
 
 
-def able(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleCard]:
+def able_roles(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleCard]:
     """Returns the roles that have all `capabilities`."""
     return [role for role in roles if set(capabilities) <= set(role.capabilities)]
 
 
 def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int], free: Callable[[RoleCard], bool]) -> str:
-    """Returns the role that takes a subtask at its dispatch: of the able ones, if possible `free`, the least loaded."""
-    name = settled(subtask, team)
+    """Returns the role that gets a subtask now: the least loaded of the able roles.
+
+    Roles in `free` are preferred.
+    """
+    name = settled_role(subtask, team)
     if name != "auto":
         return name
-    roles = able(team.roles, subtask.capabilities)
+    roles = able_roles(team.roles, subtask.capabilities)
     candidates = [*filter(free, roles)] or roles
     return min(candidates, key=lambda role: in_flight.get(role.name, 0)).name
 
 
-def settled(subtask: Subtask, team: TeamCard) -> str:
-    """Returns the name of the subtask's role.
+def settled_role(subtask: Subtask, team: TeamCard) -> str:
+    """Returns the role of a subtask, or `auto` if several roles are able.
 
-    `auto` if several are able, so that its dispatch decides. Falls back to the generalist if no
-    role is able.
+    Of those, one is chosen when the subtask starts. Without an able role it is the generalist.
     """
     if subtask.role != "auto" or not subtask.capabilities:
         return team.role(subtask.role).name
-    names = [role.name for role in able(team.roles, subtask.capabilities)] or [team.generalist]
+    names = [role.name for role in able_roles(team.roles, subtask.capabilities)] or [team.generalist]
     return names[0] if len(names) == 1 else "auto"
 
 
-def assigned(plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), taken: Collection[str] = ()) -> Plan:
-    """Returns the plan, without `incapable` subtasks, with all roles that are certain.
+def with_assigned_roles(
+    plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), taken: Collection[str] = ()
+) -> Plan:
+    """Returns the plan with a role for each subtask, as far as it is certain.
 
-    Of the roles able to do a subtask that lists some of these attachments it is the first that
-    reads them. A subtask that needs several roles is split among them: the first part keeps the id,
-    the others get ids that are neither in the plan nor `taken`, and who depends on it depends on
-    all parts.
+    The plan must have no `capability_problems`. A subtask that lists some of these `attachments`
+    gets the first able role that reads them. A subtask that needs several roles is split: the first
+    part keeps the id, the others get ids that are neither in the plan nor `taken`, and dependents
+    depend on all parts.
     """
     used = {*taken, *(subtask.id for subtask in plan.subtasks)}
     parts = [_parts(subtask, team, attachments, used) for subtask in plan.subtasks]
@@ -66,10 +70,9 @@ def assigned(plan: Plan, team: TeamCard, attachments: Set[str] = frozenset(), ta
 
 
 def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tuple[RoleCard, list[str]]]:
-    """Returns roles that together have all `capabilities`, each with its share.
+    """Returns roles that together have all `capabilities`, each with its share; else empty.
 
-    Empty if there are none. The role with most of the remaining capabilities comes next, of several
-    the first.
+    The role with most of the remaining capabilities comes next, the first one among equals.
     """
     remaining = list(dict.fromkeys(capabilities))
     found: list[tuple[RoleCard, list[str]]] = []
@@ -85,12 +88,12 @@ def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tup
 
 
 def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[str]) -> list[Subtask]:
-    """Returns the subtask with its role, or a part for each of the roles that it needs.
+    """Returns the subtask with its role, or a part for each role that it needs.
 
-    Adds new ids to `used`.
+    New ids are added to `used`.
     """
-    name = settled(subtask, team)
-    roles = able(team.roles, subtask.capabilities)
+    name = settled_role(subtask, team)
+    roles = able_roles(team.roles, subtask.capabilities)
     if name == "auto" and not attachments.isdisjoint(subtask.attachments):
         readers = (role for role in roles if role.reads_attachments)
         name = next(readers, roles[0]).name
@@ -122,14 +125,17 @@ def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[st
 
 
 def _note_on_part(part_id: str, work: Mapping[str, str]) -> str:
-    """Returns the words about its share in a part's description, and about the others' shares."""
+    """Returns the sentences that tell a part its own share and the shares of the others."""
     others = [f"{other} does {share}" for other, share in work.items() if other != part_id]
     text = f"Your part of this: {work[part_id]}. Leave the rest: {'; '.join(others)}."
     return cut(f"\n\n{text}", _NOTE_CHARS)
 
 
 def _may_be_split(subtask: Subtask) -> bool:
-    """True unless it is done many times over, for items or by candidates: each of these is one role's."""
+    """True unless a subtask is done several times, for items or by candidates.
+
+    Each of these has a single role.
+    """
     return subtask.role == "auto" and subtask.for_each is None and subtask.candidates == 1
 
 
@@ -141,13 +147,13 @@ def _new_id(subtask_id: str, used: set[str]) -> str:
     return new_id
 
 
-def incapable(plan: Plan, team: TeamCard) -> list[str]:
-    """Returns a sentence for each subtask whose capabilities no role has, nor several together."""
+def capability_problems(plan: Plan, team: TeamCard) -> list[str]:
+    """Returns a sentence for each subtask whose capabilities no roles have together."""
     roles = [f"{role.name}: {', '.join(role.capabilities) or 'none'}" for role in team.roles]
     listed = one_line("; ".join(roles), limits.PARAGRAPH_BYTES)
     problems: list[str] = []
     for subtask in plan.subtasks:
-        if subtask.role != "auto" or able(team.roles, subtask.capabilities):
+        if subtask.role != "auto" or able_roles(team.roles, subtask.capabilities):
             continue
         if _may_be_split(subtask) and shares(team.roles, subtask.capabilities):
             continue
@@ -162,10 +168,10 @@ def incapable(plan: Plan, team: TeamCard) -> list[str]:
 def teams_without_room(
     plan: Plan, team: TeamCard, max_subtasks: int, states: Mapping[str, str] = MappingProxyType({})
 ) -> list[str]:
-    """Returns a sentence if the plan leaves too few subtasks to its roles that are teams.
+    """Returns a sentence if the plan leaves too few subtasks to roles that are teams.
 
-    A team plans subtasks of its own, which count like those of the plan. One that has begun, by the
-    `states` of subtasks, has its part already.
+    A team plans its own subtasks, which count like those of the plan. A team that has begun,
+    according to `states`, has its share already.
     """
     waiting = [each for each in plan.named if states.get(each.id, "waiting") == "waiting"]
     teams = [each.id for each in waiting if team.role(each.role).team is not None]
@@ -181,9 +187,9 @@ def teams_without_room(
 
 
 def with_readers(plan: Plan, team: TeamCard, attachments: Set[str]) -> tuple[Plan, list[str]]:
-    """Returns the plan in which subtasks with some of these attachments have a role that reads them.
+    """Returns the plan with roles that read the attachments, and a sentence for each change.
 
-    Where no role does, they are left out. The second value is a sentence for each change.
+    Attachments that no able role reads are left out.
     """
     readers = [role.name for role in team.roles if role.reads_attachments]
     subtasks: list[Subtask] = []
@@ -205,8 +211,8 @@ def with_readers(plan: Plan, team: TeamCard, attachments: Set[str]) -> tuple[Pla
     return plan.model_copy(update={"subtasks": subtasks}), notes
 
 
-def unreadable(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
-    """Returns a sentence for each subtask whose role cannot read some of these attachments."""
+def attachment_problems(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
+    """Returns a sentence for each subtask whose role cannot read one of its attachments."""
     names = [role.name for role in team.roles if role.reads_attachments]
     readers = ", ".join(names) or "none of this team"
     problems: list[str] = []

@@ -1,7 +1,7 @@
-"""The expected usage of a plan, by earlier runs of its team.
+"""The expected usage of a plan, estimated from earlier runs of its team.
 
-The range of a subtask is that of its role's cases in these runs; that of the whole plan is the sum
-of its parts'.
+The range of a subtask comes from its role's cases in these runs; the range of the whole plan is the
+sum of its parts.
 """
 
 import math
@@ -34,10 +34,10 @@ None if its price is unknown.
 """
 
 
-class Took(Model):
-    """The usage of a candidate of a subtask, with all attempts.
+class CandidateUsage(Model):
+    """The usage of one candidate of a subtask, with all of its attempts.
 
-    Of a role "", several parts of a run together.
+    The role "" stands for several parts of a run together.
     """
 
     role: str = _REST
@@ -48,47 +48,47 @@ class Took(Model):
 
 
 class RunSample(Model):
-    """The usage of a finished run: the subtasks of its first plan, all else, and the whole.
+    """The usage of a finished run: subtasks of its first plan, the rest, and the total.
 
     `estimate` is the total that was shown with the plan.
     """
 
-    parts: list[Took]
-    rest: Took
-    total: Took
+    parts: list[CandidateUsage]
+    rest: CandidateUsage
+    total: CandidateUsage
     estimate: Shares | None = None
 
     @property
     def held(self) -> bool:
-        """True if the estimate held the run's calls and tokens."""
+        """True if the run's calls and tokens were within the estimate."""
         shown, total = self.estimate, self.total
         return shown is not None and total.calls in shown.calls and total.tokens in shown.tokens
 
 
 def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | None = None) -> RunSample:
-    """Returns the sample of a run whose first plan had so many subtasks.
+    """Returns the sample of a run whose first plan had `planned` subtasks.
 
-    Later ones are part of the rest.
+    Later subtasks are counted with the rest.
     """
     candidates = {subtask.id: max(1, subtask.candidates) for subtask in plan.subtasks}
     reports = _done_first(result, planned)
     rest = result.usage - sum((report.usage for report in reports), Usage())
     own_seconds = result.timing.sequential_seconds - sum(map(_seconds, result.subtasks))
     step = max(1, math.ceil(len(reports) / _SAMPLE_PARTS))
-    parts: list[Took] = []
+    parts: list[CandidateUsage] = []
     for report in reports[::step]:
         among = candidates.get(report.id, 1)
-        parts.append(_took(report.usage, _seconds(report), among, report.role))
+        parts.append(_usage_per_candidate(report.usage, _seconds(report), among, report.role))
     return RunSample(
         parts=parts,
-        rest=_took(rest, max(0.0, own_seconds)),
-        total=_took(result.usage, result.timing.critical_path_seconds),
+        rest=_usage_per_candidate(rest, max(0.0, own_seconds)),
+        total=_usage_per_candidate(result.usage, result.timing.critical_path_seconds),
         estimate=estimate,
     )
 
 
 def _done_first(result: RunResult, planned: int) -> list[SubtaskReport]:
-    """Returns the subtasks of the first plan that the run did itself, with items of templates."""
+    """Returns the subtasks of the first plan, with items, without findings of other runs."""
     named = [report.id for report in result.subtasks if report.template is None]
     first = set(named[:planned])
     done: list[SubtaskReport] = []
@@ -109,9 +109,9 @@ def estimate_of(
 ) -> Estimate:
     """Returns the expected usage of a plan.
 
-    `samples` are the team's, the newest last.
+    `samples` are runs of the team, the newest last.
     """
-    cases: dict[str, list[Took]] = defaultdict(list)
+    cases: dict[str, list[CandidateUsage]] = defaultdict(list)
     for sample in samples:
         for took in (*sample.parts, sample.rest):
             cases[took.role].append(took)
@@ -154,8 +154,8 @@ def estimate_of(
     )
 
 
-def _seen(cases: Sequence[Took]) -> Shares | None:
-    """Returns the ranges that hold all of the cases but 5 % on each side; None without cases."""
+def _seen(cases: Sequence[CandidateUsage]) -> Shares | None:
+    """Returns the ranges that contain the cases except 5 % at each end; None without cases."""
     if not cases:
         return None
     outside = int(_OUTSIDE * len(cases))
@@ -170,7 +170,7 @@ def _seen(cases: Sequence[Took]) -> Shares | None:
 
 
 def _unseen(calls: float, seconds: float, model: str, price: Price, searches: float = 0) -> Shares:
-    """Returns the usage that the limits allow."""
+    """Returns the usage that the limits of the request allow."""
     most = calls * limits.CONTEXT_TOKENS
     low, high = price(model, _LEAST_TOKENS, 0), price(model, most, searches)
     usd = None if low is None or high is None else Range(low=low, high=high)
@@ -184,7 +184,7 @@ def _unseen(calls: float, seconds: float, model: str, price: Price, searches: fl
 
 
 def _total(plan: Plan, work: Mapping[str, Shares], own: Shares) -> Shares:
-    """Returns the whole of the parts; its seconds are those of the longest chain."""
+    """Returns the sum of the parts; its seconds are those of the longest chain."""
     depends_on = {subtask.id: subtask.depends_on for subtask in plan.folded().subtasks}
     ends: dict[str, Range] = {}
     for subtask in TopologicalSorter(depends_on).static_order():
@@ -213,13 +213,18 @@ def _longest(ranges: Iterable[Range]) -> Range:
     return longest
 
 
-def _took(usage: Usage, seconds: float, among: int = 1, role: str = _REST) -> Took:
+def _usage_per_candidate(
+    usage: Usage,
+    seconds: float,
+    candidates: int = 1,
+    role: str = _REST,
+) -> CandidateUsage:
     """Returns the usage per candidate; candidates ran in parallel."""
-    return Took(
+    return CandidateUsage(
         role=role,
-        calls=usage.model_calls / among,
-        tokens=usage.tokens / among,
-        usd=None if usage.usd is None else usage.usd / among,
+        calls=usage.model_calls / candidates,
+        tokens=usage.tokens / candidates,
+        usd=None if usage.usd is None else usage.usd / candidates,
         seconds=seconds,
     )
 

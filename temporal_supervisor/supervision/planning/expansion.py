@@ -1,4 +1,4 @@
-"""Templates: subtasks with `for_each`, and their replacement by a subtask for each item."""
+"""Templates: subtasks with `for_each`, which are replaced by a subtask for each item."""
 
 import json
 import re
@@ -27,10 +27,7 @@ NO_DATA: Data = {"rows": (), "lines": (), "files": ()}
 
 
 def for_each_problems(subtask: Subtask, data: Data) -> list[str]:
-    """Returns the problems of a template, a sentence each.
-
-    None of a subtask that is no template.
-    """
+    """Returns the problems of a template, a sentence each; empty for other subtasks."""
     if subtask.for_each is None:
         return []
     problems = []
@@ -44,7 +41,7 @@ def for_each_problems(subtask: Subtask, data: Data) -> list[str]:
 
 
 def _source_problem(for_each: str, depends_on: Sequence[str], data: Data) -> str | None:
-    """Returns the problem of the source of a template's items; None if the source exists."""
+    """Returns the problem of the source of items, such as `items:t1`; None if it exists."""
     kind, _, source = for_each.partition(":")
     if kind == "items":
         if source in depends_on:
@@ -63,25 +60,25 @@ def _source_problem(for_each: str, depends_on: Sequence[str], data: Data) -> str
 
 
 def asks_for_each(goal: str) -> bool:
-    """True if a goal has a word that asks for something of each of several things."""
+    """True if a goal has a word such as `each` or `every`."""
     return _EACH.search(goal) is not None
 
 
 def matching(names: Iterable[str], pattern: str) -> list[str]:
-    """Returns the names that a pattern such as `*.pdf` fits, in any case of letters."""
+    """Returns the names that match a pattern such as `*.pdf`, ignoring case."""
     return [name for name in names if fnmatchcase(name.casefold(), pattern.casefold())]
 
 
 def item_text(item: JsonValue) -> str:
-    """Returns an item as its subtask shows it."""
+    """Returns an item as text for its subtask."""
     text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
     return cut(text.encode("utf-8", "replace").decode().strip(), ITEM_BYTES)
 
 
 def room_for(template: Subtask, others: int, affordable: int | None) -> tuple[int, str]:
-    """Returns the number of a template's items that get a subtask, and the reason for no more.
+    """Returns the number of items that get a subtask, and the reason for no more.
 
-    The run has `others` items already. `affordable` is None where the budget has no limit.
+    The run already has `others` items. `affordable` is None if the budget has no limit.
     """
     rooms = [(max(0, limits.ITEMS - others), f"a run has at most {limits.ITEMS} items")]
     if template.max_items is not None:
@@ -92,9 +89,9 @@ def room_for(template: Subtask, others: int, affordable: int | None) -> tuple[in
 
 
 def items_of(template: Subtask, items: Sequence[str]) -> list[Subtask]:
-    """Returns a subtask for each item.
+    """Returns a subtask for each item of a template.
 
-    The finding that names the items is no part of their briefs.
+    The finding that lists the items is no part of their briefs.
     """
     naming = template.names_items_of
     depends_on = []
@@ -116,8 +113,8 @@ def items_of(template: Subtask, items: Sequence[str]) -> list[Subtask]:
     return subtasks
 
 
-def expanded(plan: Plan, items: Sequence[Subtask]) -> Plan:
-    """Returns the next revision, in which dependents of a template depend on its `items`."""
+def with_items(plan: Plan, items: Sequence[Subtask]) -> Plan:
+    """Returns the next revision with `items`; dependents of their template depend on them."""
     ids = [item.id for item in items]
     (template,) = {old for item in items for old in item.replaces}
     subtasks = []
@@ -131,10 +128,9 @@ def expanded(plan: Plan, items: Sequence[Subtask]) -> Plan:
 
 
 def in_order(subtasks: Sequence[Subtask]) -> list[Subtask]:
-    """Returns the subtasks that a plan names, then items in the order of their templates.
+    """Returns the listed subtasks, then items in the order of their templates.
 
-    So the plan does not depend on the order in which templates were expanded: after a reset that
-    may be a different one.
+    The order does not depend on the order of expansion, which may differ after a reset.
     """
     named = [subtask for subtask in subtasks if subtask.template is None]
     places = {subtask.id: place for place, subtask in enumerate(named)}

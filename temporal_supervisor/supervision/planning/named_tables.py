@@ -1,6 +1,6 @@
-"""The tables of a catalogue that a text names, so that their subtask goes to a role that can query them.
+"""The tables of a catalogue that a text names, so that a role that queries gets the subtask.
 
-A catalogue is the list of a team's data as prompts have it, a line for each table and document.
+A catalogue is the list of a team's data in prompts, with a line for each table and document.
 """
 
 import re
@@ -14,24 +14,21 @@ _NEAR_CHARS = 12  # before and after a name: `table "orders"`, `the orders table
 
 
 def table_lines(catalogue: str) -> dict[str, str]:
-    """Returns the line of each table in a catalogue, by the table's name."""
+    """Returns the lines of tables in a catalogue, by the table's name."""
     lines = (line for line in catalogue.splitlines() if line.startswith("- table "))
     matches = [(_TABLE.match(line), line) for line in lines]
     return {match["name"]: line for match, line in matches if match}
 
 
 def only_table(catalogue: str) -> str | None:
-    """Returns the table of a catalogue that has nothing else but words about it.
-
-    None for any other catalogue.
-    """
+    """Returns the table of a catalogue without other data; None for any other catalogue."""
     tables = table_lines(catalogue)
     others = [line for line in catalogue.splitlines() if not line.startswith(("- table ", *_ABOUT))]
     return next(iter(tables)) if len(tables) == 1 and not others else None
 
 
 def lines_for(text: str, catalogue: str, room: int) -> str:
-    """Returns the lines of the tables that a text names, of all tables if it names none, in `room` characters."""
+    """Returns the lines of the named tables, else of all tables, in `room` characters."""
     tables = table_lines(catalogue)
     lines = [tables[name] for name in named_tables(text, tables) or tables]
     return "\n".join(lines)[:room]
@@ -40,8 +37,8 @@ def lines_for(text: str, catalogue: str, room: int) -> str:
 def named_tables(text: str, tables: Iterable[str]) -> list[str]:
     """Returns the tables that a text names.
 
-    A name that is an ordinary word counts only in quotes or beside the word table: orders are no
-    table of orders.
+    A name that is an ordinary word counts only in quotes or next to the word `table`: "all orders"
+    does not name a table `orders`.
     """
     return [table for table in tables if _names(text, table)]
 

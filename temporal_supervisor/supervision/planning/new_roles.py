@@ -1,4 +1,4 @@
-"""Roles that a plan defines for itself, with tools out of the team's toolbox only."""
+"""Roles that a plan defines, with tools from the team's toolbox only."""
 
 from pydantic import ValidationError
 
@@ -30,13 +30,16 @@ def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
 
 
 def unknown_roles(plan: Plan, team: Team | TeamCard) -> dict[str, str]:
-    """Returns the roles that subtasks name and neither the team nor the plan has, by subtask."""
+    """Returns the unknown roles of subtasks, by subtask.
+
+    Known roles are defined by the team or by the plan.
+    """
     known = {"auto", *(role.name for role in team.roles), *(role.name for role in plan.new_roles)}
     return {subtask.id: subtask.role for subtask in plan.subtasks if subtask.role not in known}
 
 
 def unknown_role_problems(plan: Plan, team: Team | TeamCard) -> list[str]:
-    """Returns a sentence for each of these roles, and for candidates of no such role."""
+    """Returns a sentence for each unknown role of a subtask or of a candidate."""
     names = [role.name for role in team.roles] + [role.name for role in plan.new_roles]
     candidates = [(item.id, name) for item in plan.subtasks for name in item.candidate_roles if name not in names]
     return [
@@ -46,9 +49,9 @@ def unknown_role_problems(plan: Plan, team: Team | TeamCard) -> list[str]:
 
 
 def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:
-    """Returns the team with these roles, which share its tools.
+    """Returns the team with the new roles, which share its tools.
 
-    Raises ValueError if `new_role_problems` has any.
+    Raises ValueError if there are `new_role_problems`.
     """
     share = team.share_tools or any(role.tools for role in new_roles)
     fields = {name: getattr(team, name) for name in Team.model_fields}

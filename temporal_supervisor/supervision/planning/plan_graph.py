@@ -1,4 +1,4 @@
-"""The rules that a plan must pass before any child starts."""
+"""The rules that a plan must pass before any worker agent starts."""
 
 import re
 from collections import Counter
@@ -35,10 +35,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def is_concrete(description: str, *, reads: bool = False) -> bool:
-    """True if a description names its object.
-
-    Attachments or items that it `reads` are a part of that.
-    """
+    """True if a description names its object, or `reads` attachments or items."""
     spaced, unspaced = _UNSPACED.subn(" ", description)
     words = {word.casefold() for word in _WORD.findall(spaced)}
     names = [word for word in words if word not in _GENERIC and (len(word) > 1 or word.isdigit())]
@@ -47,7 +44,7 @@ def is_concrete(description: str, *, reads: bool = False) -> bool:
 
 
 def is_subtask_id(text: str) -> bool:
-    """True if a text can be the id of a subtask that a plan names."""
+    """True if a text is a valid id for a subtask in a plan."""
     return _ID.fullmatch(text) is not None
 
 
@@ -59,7 +56,7 @@ def plan_problems(
 ) -> list[str]:
     """Returns the problems of `plan`, a sentence each; empty if it can run.
 
-    Unknown roles go to the generalist.
+    Unknown roles are no problem: the generalist takes their subtasks.
     """
     try:
         plan.model_dump_json()
@@ -90,7 +87,7 @@ def plan_problems(
 
 
 def _id_problems(ids: Mapping[str, int]) -> list[str]:
-    """Returns the problems of ids, each with the number of subtasks that have it."""
+    """Returns the problems of ids, each with the position of its subtask."""
     form = "must be 1 to 64 letters, digits, hyphens or underscores"
     wrong = [f"subtask id {quoted(id_)} {form}" for id_ in ids if not is_subtask_id(id_)]
     repeated = [id_ for id_, count in ids.items() if count > 1]
@@ -98,7 +95,7 @@ def _id_problems(ids: Mapping[str, int]) -> list[str]:
 
 
 def own_plan_problems(plan: Plan, max_subtasks: int) -> list[str]:
-    """Returns the problems of a caller's plan, as far as they do not depend on data and team."""
+    """Returns the problems of a caller's plan that do not depend on data or team."""
     # Only the run knows its data: whatever the plan names counts as attached here.
     sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
     attached = {name for subtask in plan.subtasks for name in subtask.attachments}
@@ -111,13 +108,13 @@ def own_plan_problems(plan: Plan, max_subtasks: int) -> list[str]:
 
 
 def _without_earlier(subtask: Subtask) -> Subtask:
-    """Returns a subtask without the findings of earlier runs that it depends on."""
+    """Returns a subtask without its dependencies on findings of earlier runs."""
     own = [other for other in subtask.depends_on if "/" not in other]
     return subtask.model_copy(update={"depends_on": own})
 
 
 def _answer_problems(plan: Plan) -> list[str]:
-    """Returns the problem of a plan that makes a finding the answer, at most one."""
+    """Returns at most one problem: of a plan in which a finding is the answer."""
     if plan.aggregation != "finding":
         return ['answer_from is only for the aggregation "finding"'] if plan.answer_from else []
     subtask = next((each for each in plan.subtasks if each.id == plan.answer_subtask), None)
@@ -149,7 +146,7 @@ def _subtask_problems(subtask: Subtask, known: Set[str], attachments: Set[str]) 
 
 
 def description_problems(subtask: Subtask, name: str = "the subtask") -> list[str]:
-    """Returns the problem of a subtask's description, at most one; `name` begins it."""
+    """Returns at most one problem of a subtask's description; it begins with `name`."""
     description = subtask.description
     if _is_too_short(description):
         return [f"{name} has no concrete description: say what to find out or produce"]
@@ -172,7 +169,7 @@ def _is_too_short(description: str) -> bool:
 
 
 def find_cycle(subtasks: list[Subtask]) -> list[str]:
-    """Returns the ids of one dependency circle, closed by its first id; empty without a circle."""
+    """Returns the ids of one dependency cycle, such as [t1, t2, t1]; empty without one."""
     try:
         TopologicalSorter({subtask.id: subtask.depends_on for subtask in subtasks}).prepare()
     except CycleError as error:

@@ -1,8 +1,8 @@
-"""A plan as a model wrote it, put right: names that exist nowhere are left out or corrected.
+"""Corrects a plan that a model wrote: unknown names are corrected or left out.
 
-Models fill in fields that they could leave out, and make up names for them. Refusing each such name
-would cost another plan, and small models write the same one again. So only a plan that cannot run
-is refused. Each change is a sentence for the trace.
+Models fill in optional fields, and make up names for them. Rejecting each such name would cost
+another plan, and small models repeat it. So only a plan that cannot run is rejected. Each change is
+a sentence in the trace.
 """
 
 import re
@@ -22,10 +22,9 @@ _ID_CHARS = 64
 
 @dataclass(frozen=True)
 class KnownNames:
-    """The names that a plan of a run may use.
+    """The names that a plan may use: attachments, capabilities, data, earlier subtasks.
 
-    They are its attachments, the capabilities of its roles, its data, and its earlier subtasks:
-    `states` has the states of these by id.
+    `states` has the states of earlier subtasks by id.
     """
 
     attachments: Sequence[str] = ()
@@ -35,7 +34,7 @@ class KnownNames:
 
 
 def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
-    """Returns the plan with only names that exist, and a sentence for each change."""
+    """Returns the plan with only existing names, and a sentence for each change."""
     subtasks, notes = _with_ids(plan.subtasks, names.states)
     known = [*names.states, *(subtask.id for subtask in subtasks)]
     right = []
@@ -55,10 +54,10 @@ def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
 
 
 def _with_its_answer(plan: Plan, notes: list[str]) -> Plan:
-    """Returns the plan with a subtask that can be its answer, if a finding is to be the answer.
+    """Returns the plan with a subtask as its answer, if a finding is to be the answer.
 
-    Where none is named it is the only subtask that nothing depends on. Without one the answer is
-    written from all findings.
+    If none is named, it is the only subtask without dependents. Without one, the answer is written
+    from all findings.
     """
     if plan.aggregation != "finding":
         return plan.model_copy(update={"answer_from": None})
@@ -78,9 +77,9 @@ def _with_ids(
     subtasks: Iterable[Subtask],
     states: Mapping[str, str],
 ) -> tuple[list[Subtask], list[str]]:
-    """Returns the subtasks with valid ids that differ from each other.
+    """Returns the subtasks with valid and unique ids, and a sentence for each change.
 
-    A dependency on an id that was written twice means the first subtask that has it.
+    A dependency on a repeated id means the first subtask that has it.
     """
     right: list[Subtask] = []
     notes: list[str] = []
@@ -115,7 +114,7 @@ def _free_id(taken: Iterable[str]) -> str:
 
 
 def _subtask(subtask: Subtask, known: Sequence[str], names: KnownNames) -> tuple[Subtask, list[str]]:
-    """Returns a subtask with the names that exist, and what was changed."""
+    """Returns a subtask with only existing names, and a sentence for each change."""
     notes: list[str] = []
     others = [subtask_id for subtask_id in known if subtask_id != subtask.id]
     # Where capabilities choose the role, an unknown one is no slip: the planner gets it back.
@@ -135,9 +134,9 @@ def _subtask(subtask: Subtask, known: Sequence[str], names: KnownNames) -> tuple
 
 
 def _existing(kind: str, written: Iterable[str], known: Sequence[str], notes: list[str]) -> list[str]:
-    """Returns the names that exist, each once.
+    """Returns the existing names, each once.
 
-    A name that differs by few letters is the one that was meant.
+    A name with few different letters is taken for the existing one.
     """
     found: dict[str, None] = {}
     for name in written:
@@ -154,14 +153,14 @@ def _existing(kind: str, written: Iterable[str], known: Sequence[str], notes: li
 
 
 def _replaceable(subtask: Subtask, states: Mapping[str, str], notes: list[str]) -> list[str]:
-    """Returns the earlier subtasks that the subtask can replace."""
+    """Returns the earlier subtasks that this one can replace."""
     found = _existing("subtask", subtask.replaces, [*states], notes)
     notes += [f"{old} is {states[old]} and stays" for old in found if states[old] not in REPLACEABLE]
     return [old for old in found if states[old] in REPLACEABLE]
 
 
 def _with_items(subtask: Subtask, others: Sequence[str], data: Data, notes: list[str]) -> Subtask:
-    """Returns a subtask whose `for_each` names items that exist; it is done once without any."""
+    """Returns a subtask whose `for_each` has an existing source, or without `for_each`."""
     for_each = subtask.for_each
     if for_each is None:
         return subtask.model_copy(update={"max_items": None})

@@ -1,6 +1,6 @@
-"""Questions that a query can answer whole, so that nobody has to divide them.
+"""Detection of questions that one query can answer, so that they are not divided.
 
-A small model divides a short question into parts that are none, and loses words of it on the way.
+A small model divides a short question into parts that are no questions, and loses words on the way.
 """
 
 import re
@@ -35,10 +35,10 @@ _PARTS = re.compile(
 
 
 def reach_of(goal: str, catalogue: str) -> Reach:
-    """Returns the part of a catalogue in which a goal finds its answer.
+    """Returns the part of a catalogue that can answer a goal, by their common words.
 
-    It is told by the words that both share. A question in one part finds its answer in tables, one
-    for figures and their reasons in documents, too.
+    A question within one part is answered by tables, a question for figures and their reasons by
+    documents as well.
     """
     if only_table(catalogue) is not None:
         return "tables"

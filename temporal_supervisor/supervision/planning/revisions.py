@@ -1,7 +1,6 @@
-"""Revisions of a plan, append-only: planned subtasks stay, new ones are added and may replace failed ones.
+"""Revisions of a plan: planned subtasks stay, new ones are added or replace failed ones.
 
-`states` maps the ids of the previous revision to the states of their subtasks; an id without a
-state waits.
+`states` has the states of the previous revision's subtasks by id; a subtask without a state waits.
 """
 
 import re
@@ -19,14 +18,14 @@ REPLACEABLE = ("failed", "skipped")
 def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
     """Returns the next revision: all subtasks of `previous`, then those of `addition`.
 
-    `addition` must be without `revision_problems`. A subtask that has not started and depends on a
-    replaced one now depends on the replacement; nothing else of the previous subtasks changes.
+    There must be no `revision_problems`. A subtask that has not started and depends on a replaced
+    one now depends on the replacement; nothing else of the previous subtasks changes.
     """
     subtasks = [*previous.subtasks, *addition.subtasks]
     replaced = _standing_in(subtasks)
 
     def is_free(subtask: Subtask) -> bool:
-        """True if what it depends on may change; items begin as soon as they are there."""
+        """True if the dependencies of a subtask may change; items begin at once."""
         waits = states.get(subtask.id, "waiting") in _NOT_STARTED
         return waits and subtask.id not in replaced and subtask.template is None
 
@@ -43,9 +42,9 @@ def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
 
 
 def without_repeats(previous: Plan, addition: Plan, states: Mapping[str, str]) -> tuple[Plan, list[str]]:
-    """Returns an addition without failed subtasks in the same words, and a sentence for each.
+    """Returns an addition without copies of failed subtasks, and a sentence for each.
 
-    Their work would fail again. A subtask that depends on one of them is left out with it.
+    Their work would fail again. Subtasks that depend on one of them are left out too.
     """
     failed = {
         (subtask.role, _words(subtask)): subtask.id
@@ -69,11 +68,11 @@ def without_repeats(previous: Plan, addition: Plan, states: Mapping[str, str]) -
 
 
 def without_copies(plan: Plan) -> tuple[Plan, list[str]]:
-    """Returns a plan without copies of its own subtasks, and a sentence for each copy.
+    """Returns a plan without copies of its own subtasks, and a sentence for each.
 
-    A copy asks the role of an earlier one for the same. Small models write one subtask again and
-    again until they are stopped, each after the one before. What depends on a copy depends on the
-    first of its kind.
+    A copy has the role and the words of an earlier subtask. Small models write one subtask again
+    and again until they are stopped, each depending on the one before. Dependents of a copy depend
+    on the original.
     """
     first: dict[tuple[object, ...], str] = {}
     originals: dict[str, str] = {}
@@ -102,7 +101,7 @@ def _words(subtask: Subtask) -> tuple[str, ...]:
 
 
 def replacements(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
-    """Returns the ids of the subtasks that took the place of each replaced one."""
+    """Returns the ids of the subtasks that replaced each subtask, by its id."""
     replaced: dict[str, list[str]] = {}
     for subtask in subtasks:
         for old in subtask.replaces:
@@ -113,7 +112,7 @@ def replacements(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
 def _standing_in(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
     """Returns the substitutes of replaced subtasks for their dependents.
 
-    These are a template's items, or the subtask that replaced it whole.
+    A substitute is an item of a template, or the single subtask that replaced another.
     """
     items = [subtask for subtask in subtasks if subtask.template]
     named = replacements(subtask for subtask in subtasks if not subtask.template)
@@ -136,7 +135,7 @@ def revision_problems(
 ) -> list[str]:
     """Returns the problems of adding `addition`, a sentence each.
 
-    `max_subtasks` holds for both together.
+    `max_subtasks` limits the number of subtasks in both together.
     """
     if not addition.subtasks:
         return ["the revision adds no subtasks"]
@@ -170,7 +169,10 @@ def _replacing_problem(
     state: str | None,
     replaced_by: Sequence[str],
 ) -> str | None:
-    """Returns the reason not to let a subtask replace an old one; that has no state if unknown."""
+    """Returns the reason why a subtask may not replace an old one; None if it may.
+
+    `state` is None if the old subtask is unknown.
+    """
     if state is None:
         return f"replaces {quoted(old)}, which is not in the plan so far"
     if replaced_by:
@@ -184,7 +186,7 @@ def _replacing_problem(
 
 
 def _rewired(subtask: Subtask, replaced: Mapping[str, list[str]]) -> Subtask:
-    """Returns a subtask that depends on the latest replacements of its dependencies, not itself."""
+    """Returns a subtask that depends on the latest replacements of its dependencies."""
     depends_on: dict[str, None] = {}
     for old in subtask.depends_on:
         for latest in _latest(old, replaced):
@@ -198,7 +200,7 @@ def _rewired(subtask: Subtask, replaced: Mapping[str, list[str]]) -> Subtask:
 def _latest(subtask_id: str, replaced: Mapping[str, list[str]]) -> list[str]:
     """Returns the replacements of a subtask that were not replaced themselves.
 
-    A replacement is newer, so this ends.
+    This ends, because a replacement is always newer.
     """
     if subtask_id not in replaced:
         return [subtask_id]

@@ -1,4 +1,4 @@
-"""Hints for a team's author: what makes it hard for a model to choose the right role or tool."""
+"""Hints for a team's author: traits that make roles or tools hard to choose for a model."""
 
 import re
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ _SAY_LITTLE = frozenset(
 
 
 def team_hints(team: Team) -> list[str]:
-    """Returns advice on changes to a team, one sentence each; empty if nothing is odd."""
+    """Returns advice on changes to a team, one sentence each."""
     return [*_sizes(team), *_vague(team), *_overlaps(team)]
 
 
@@ -99,9 +99,9 @@ def _overlaps(team: Team) -> Iterator[str]:
 
 
 def _common(one: Role, other: Role) -> str:
-    """Returns the trait that two roles share though it should tell them apart; empty without one.
+    """Returns the trait that makes two roles hard to tell apart; empty without one.
 
-    A role that steps in for another is meant to be alike.
+    A role that is the other's fallback or backup may resemble it.
     """
     if other.name in (one.fallback, one.backup) or one.name in (other.fallback, other.backup):
         return ""

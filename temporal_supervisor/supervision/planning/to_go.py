@@ -1,4 +1,4 @@
-"""The rest of an open run, guessed by its ended subtasks for people who wait."""
+"""A guess at the remaining time and cost of an open run, from its ended subtasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,18 @@ _LEAST_LEFT = 0.1  # of the usual time, of a subtask that already takes longer t
 
 @dataclass(frozen=True)
 class RestOfPlan:
-    """The time that the rest of a plan takes, and its cost where prices are known."""
+    """The remaining time of a plan, and its cost if prices are known."""
 
     seconds: float
     usd: float | None
 
 
-def to_go(reports: Iterable[SubtaskReport], now: datetime, at_a_time: int) -> RestOfPlan | None:
-    """Returns the guess; None where no subtask is open, or none has ended that could tell."""
+def rest_of_plan(
+    reports: Iterable[SubtaskReport],
+    now: datetime,
+    at_a_time: int,
+) -> RestOfPlan | None:
+    """Returns the guess; None if no subtask is open, or none has ended to judge by."""
     counted = [report for report in reports if report.counts is None and report.replaced_by is None]
     took = [seconds for seconds in map(_seconds, counted) if seconds is not None]
     open_ones = [report for report in counted if report.state in ("waiting", "running")]
@@ -67,7 +71,7 @@ def _longest_chain(open_ones: Sequence[SubtaskReport], left: Mapping[str, float]
 
 
 def _cost(counted: Sequence[SubtaskReport], subtasks_left: float) -> float | None:
-    """Returns the cost of so many subtasks by the mean of the ended ones; None without prices."""
+    """Returns the cost of subtasks by the mean of the ended ones; None without prices."""
     ended = [report.usage.usd for report in counted if _seconds(report) is not None]
     known = [usd for usd in ended if usd is not None]
     return fmean(known) * subtasks_left if len(known) == len(ended) else None

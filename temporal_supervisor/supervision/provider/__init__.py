@@ -1,1 +1,1 @@
-"""The model provider: when calls are sent, held back or paced."""
+"""The model provider: which calls are sent now, held back or slowed down."""

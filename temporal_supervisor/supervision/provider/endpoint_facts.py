@@ -1,7 +1,7 @@
-"""The traits of an endpoint of models: data of a run, from its first activity on.
+"""The traits of a model endpoint: data of a run from its first activity on.
 
-A Worker asks its endpoint (`activities.model.asked_endpoint`); a run keeps what was known when it
-began, so that no Worker's later finding, nor another setting, changes it.
+A Worker asks its endpoint (`activities.model.asked_endpoint`). A run keeps the facts that were
+known when it began, so that it is unaffected by a Worker's later findings or other settings.
 """
 
 from temporal_supervisor.supervision.base import limits
@@ -12,11 +12,11 @@ NAMES_KEPT = 20  # of an endpoint's models: gateways list hundreds, and a messag
 
 
 class ModelTraits(Model):
-    """The traits of one model at its endpoint; None where it is not known.
+    """The traits of one model at its endpoint; None if unknown.
 
-    `window` are the tokens of prompt and reply together. `schemas`: it keeps to
-    `output_config.format`; `forced_tools`: to `tool_choice`; `thinking`: it thinks where it is
-    asked to. `short_prompts` is as it was set.
+    `window` is the number of tokens of prompt and reply together. The model follows
+    `output_config.format` (`schemas`) and `tool_choice` (`forced_tools`), and thinks on request
+    (`thinking`). `short_prompts` is a setting.
     """
 
     window: int | None = None
@@ -27,10 +27,10 @@ class ModelTraits(Model):
 
 
 class EndpointFacts(Model):
-    """The facts about an endpoint: its address, and the traits of its models by their names.
+    """The facts about an endpoint: its address, and the traits of its models by name.
 
-    `slots` are the calls that it serves at once. `asked` is True once it has answered: before that
-    everything is assumed.
+    `slots` is the number of calls that it serves at once. `asked` is True once it has answered;
+    before that the traits are assumptions.
     """
 
     address: str = ""
@@ -41,29 +41,30 @@ class EndpointFacts(Model):
 
     @property
     def only_name(self) -> str | None:
-        """The model to use if nobody says which; None if there are none, or several."""
+        """The only model of the endpoint; None if it has none or several."""
         return self.names[0] if len(self.names) == 1 else None
 
     def traits(self, model: str) -> ModelTraits:
-        """Returns the traits of a model, all unknown if none are known."""
+        """Returns the traits of a model; all are None if it is unknown."""
         return self.models.get(model, ModelTraits())
 
     def shown_names(self) -> str:
-        """Returns the names of its models for a message."""
+        """Returns the names of the endpoint's models for a message."""
         return one_line(", ".join(self.names[:NAMES_KEPT]), limits.PARAGRAPH_BYTES)
 
     def lines(self) -> list[str]:
-        """Returns a line for each model that was asked about: what it takes, and what that means."""
+        """Returns a line for each model that was asked: its abilities and their consequences."""
         if not self.asked:
             return [f"model endpoint {self.address}: it has not answered yet"]
         if not self.models:
             names = self.shown_names()
             return [f"model endpoint {self.address}: {names}" if names else f"model endpoint {self.address}"]
-        return [f"model endpoint {self.address}: {', '.join(said(name, self.models[name]))}" for name in self.models]
+        phrases = [trait_phrases(name, traits) for name, traits in self.models.items()]
+        return [f"model endpoint {self.address}: {', '.join(words)}" for words in phrases]
 
 
-def said(name: str, traits: ModelTraits) -> list[str]:
-    """Returns the traits of a model in words, its name first."""
+def trait_phrases(name: str, traits: ModelTraits) -> list[str]:
+    """Returns the name of a model, and a phrase for each known trait."""
     words = [name, f"window {traits.window:,} tokens" if traits.window else "window unknown"]
     if traits.schemas is not None:
         words.append("it keeps to schemas" if traits.schemas else "it ignores schemas, so JSON is asked for in words")

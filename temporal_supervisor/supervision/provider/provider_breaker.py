@@ -1,7 +1,8 @@
-"""The circuit breaker of one provider and model in a process: an outage costs a handful of requests, then probes.
+"""The circuit breaker of one provider and model in a process.
 
-A 429 opens nothing: it narrows the window of calls in flight. Callers ask before they send and
-report the outcome with their ticket. The clock is an argument, in seconds.
+An outage costs a handful of requests, then single probes. A 429 opens nothing: it narrows the
+window of calls in flight. Callers request a ticket before they send, and report the outcome with
+it. The clock is an argument, in seconds.
 """
 
 from datetime import timedelta
@@ -23,9 +24,10 @@ _GRANTS = 4
 
 
 class CallWindow:
-    """The calls that may be in flight: halved by a 429, widened by one after some granted calls, up to `most`.
+    """The number of calls that may be in flight, at most `most`.
 
-    A call is granted with its first content: how long an answer takes says nothing about the limit.
+    A 429 halves it, and some granted calls widen it by one. A call is granted with its first
+    content: the duration of an answer is no sign of the limit.
     """
 
     def __init__(self, most: int) -> None:
@@ -35,22 +37,19 @@ class CallWindow:
         self._halved_at = _NEVER
 
     def narrow(self, most: int) -> None:
-        """Lets at most so many be in flight from now on.
-
-        Those that are more end in their own time.
-        """
+        """Lowers the maximum; calls in flight beyond it may end normally."""
         self._most = most
         self.size = min(self.size, most)
 
     def refused(self, in_flight: int, now: float) -> None:
-        """Records a refused call; `in_flight` includes it."""
+        """Records a rejected call; `in_flight` includes it."""
         if now - self._halved_at >= _HALVINGS_APART:
             self._halved_at = now
             self._granted = 0
             self.size = max(min(self.size, in_flight) // 2, 1)
 
     def granted(self) -> None:
-        """Records a call that the provider began to answer."""
+        """Records a call to which the provider has sent its first content."""
         self._granted += 1
         if self._granted >= min(self.size, _GRANTS):
             self._granted = 0
@@ -64,9 +63,10 @@ CallTicket = int
 
 
 class Hold(NamedTuple):
-    """A call that may not be sent: for `seconds`, or until a call in flight gives content, ends or stalls.
+    """A call that may not be sent now, for a number of seconds or until another call progresses.
 
-    `open` is the breaker, `paced` says that the provider asked for fewer calls.
+    It is `open` if the breaker is, and `paced` if the provider asked for fewer calls. Without
+    `seconds`, the hold ends when a call in flight gives content, ends or stalls.
     """
 
     why: Literal["open", "paced", "no room"]
@@ -110,22 +110,19 @@ class ProviderBreaker:
         self._paced_until = _NEVER  # a 429 asked for no calls until then
 
     def state(self, now: float) -> ProviderState:
-        """Returns the state.
-
-        It is half-open from the end of the cool-down until the probe's outcome.
-        """
+        """Returns the state; it is half-open from the cool-down's end to the probe's outcome."""
         if self._open_until is None:
             return "closed"
         return "open" if now < self._open_until else "half_open"
 
     def remaining(self, now: float) -> float:
-        """Returns the seconds of cool-down left, 0 if it is not open."""
+        """Returns the remaining cool-down in seconds; 0 if the breaker is not open."""
         return max((self._open_until or now) - now, 0.0)
 
-    def ask(self, now: float, call: str = "") -> CallTicket | Hold:
-        """Returns the ticket of a call, or why it has to wait.
+    def request_ticket(self, now: float, call: str = "") -> CallTicket | Hold:
+        """Returns a ticket for a call, or the hold for which it has to wait.
 
-        All attempts at a `call` have its name.
+        All attempts at a call share its name `call`.
         """
         if wait := self.remaining(now):
             return Hold("open", wait)
@@ -144,9 +141,9 @@ class ProviderBreaker:
         return self._sent
 
     def next_stall(self, now: float) -> float | None:
-        """Returns in how many seconds a call that takes a place may have stalled; None if none can.
+        """Returns the seconds until a call in flight may count as stalled; None if none can.
 
-        A call that has given content does not stall: its watchdog ends it if it falls silent.
+        A call that has given content does not stall: its own watchdog ends it if it falls silent.
         """
         stalled = now - limits.STALLED_AFTER.total_seconds()
         waiting = (self._in_flight[ticket] for ticket in self._unanswered if ticket in self._in_flight)
@@ -154,7 +151,7 @@ class ProviderBreaker:
         return None if first is None else first - stalled
 
     def answering(self, ticket: CallTicket, now: float) -> None:
-        """Records a call's first content: the provider works, the call may still fail."""
+        """Records a call's first content: the provider works, but the call may still fail."""
         if ticket in self._unanswered:
             self._unanswered.discard(ticket)
             self.window.granted()
@@ -164,7 +161,7 @@ class ProviderBreaker:
             self._trusted_until = now + BREAKER_TRUST.total_seconds()
 
     def succeeded(self, ticket: CallTicket, now: float) -> None:
-        """Records a call that was answered in full."""
+        """Records a call with a complete answer."""
         if ticket == self._probe:
             self._open_until = self._probe = None
         if ticket > self._row_start:
@@ -174,10 +171,7 @@ class ProviderBreaker:
         self._calls.pop(ticket, None)
 
     def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
-        """Records a failed call.
-
-        `retry_after` is the wait that the provider asked for, in seconds.
-        """
+        """Records a failed call; `retry_after` is the provider's own wait in seconds."""
         asked = retry_after or 0.0
         if kind is ErrorKind.RATE_LIMITED:
             self.window.refused(len(self._in_flight), now)
@@ -204,7 +198,10 @@ class ProviderBreaker:
                 self._open(now, asked)
 
     def released(self, ticket: CallTicket) -> None:
-        """Records a call that was given up: it proves nothing, and another call may be the probe."""
+        """Records a call that was given up.
+
+        It proves nothing, and another call may be the probe.
+        """
         self._in_flight.pop(ticket, None)
         self._calls.pop(ticket, None)
         self._unanswered.discard(ticket)
@@ -212,7 +209,7 @@ class ProviderBreaker:
             self._probe = None
 
     def _decide(self, ticket: CallTicket, now: float, *, has_content: bool) -> None:
-        """Records the outcome of a call, in place of that of the attempt before."""
+        """Records the outcome of a call, in place of its previous attempt's outcome."""
         call = self._calls.get(ticket)
         if call is None:
             return
@@ -222,14 +219,14 @@ class ProviderBreaker:
             del self._decided[oldest]
 
     def _fails_most(self, now: float) -> bool:
-        """True if so large a share of the calls that were decided just now has failed."""
+        """True if too large a share of the recently decided calls has failed."""
         recent = [has_content for at, has_content in self._decided.values() if at >= now - _RECENT]
         return recent.count(False) >= len(recent) * limits.BREAKER_SHARE
 
     def _at_work(self, now: float) -> list[float]:
-        """Returns when the calls in flight were sent, without those that have had no content for long.
+        """Returns the start times of the calls in flight that have not stalled.
 
-        Such a call may be dead, and its watchdog takes longer to say so.
+        A call without content for long may be dead, which its watchdog takes longer to notice.
         """
         stalled = now - limits.STALLED_AFTER.total_seconds()
         calls = self._in_flight.items()

@@ -1,1 +1,1 @@
-"""Reading the replies of models: slightly wrong forms are read as they were meant. See `rules`."""
+"""Readers for replies of models, which correct slightly wrong forms. See `rules`."""

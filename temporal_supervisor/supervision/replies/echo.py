@@ -1,4 +1,7 @@
-"""Parts of a prompt that a model repeats before its reply: small models begin with the subtask that they were given."""
+"""Removal of prompt parts that a model repeats before its reply.
+
+Small models begin with the subtask that they were given.
+"""
 
 import re
 
@@ -9,7 +12,7 @@ _ECHO = re.compile(rf"\s*+<(?P<tag>{'|'.join(_GIVEN)})>\n.*?\n</(?P=tag)>", re.D
 
 
 def without_echo(text: str) -> str:
-    """Returns a text without the tags of a prompt that it begins with; one of nothing else stays as it is."""
+    """Returns a text without leading prompt tags; a text of nothing else stays as it is."""
     rest = text
     for _ in _GIVEN:  # each stands in a prompt once
         if (echo := _ECHO.match(rest)) is None:

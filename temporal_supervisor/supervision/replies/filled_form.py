@@ -1,7 +1,8 @@
-"""A JSON schema shown as the object that it asks for, filled in with placeholders.
+"""A JSON schema written as the object that it describes, filled in with placeholders.
 
-Small models copy a schema that they are shown, or fill in its keywords. They follow a form. A placeholder stands in
-angle brackets, so that it is told from data by code (`is_placeholder`) and by readers of a trace.
+Small models copy a schema that they are shown, or fill in its keywords, but they follow a form. A
+placeholder is in angle brackets, so that code (`is_placeholder`) and readers of a trace can tell it
+from data.
 """
 
 import json
@@ -21,23 +22,24 @@ Schema = Mapping[str, Any]
 
 
 def is_placeholder(text: str) -> bool:
-    """True for a text that is a placeholder of a form and nothing else."""
+    """True if a text is nothing but a placeholder of a form."""
     return _PLACEHOLDER.fullmatch(text) is not None
 
 
 def filled_form(schema: Schema) -> str | None:
     """Returns the form on one line; None for a schema that it cannot show.
 
-    The form is JSON but for numbers and choices, which stand as placeholders without quotes.
+    `{"total": <number>}` is an example: the form is JSON, except that placeholders for numbers and
+    choices have no quotes.
     """
     try:
-        return _shown(schema, schema, "", _DEPTH)
+        return _form_of(schema, schema, "", _DEPTH)
     except (LookupError, TypeError, ValueError, AttributeError):  # of a foreign schema
         return None
 
 
-def _shown(part: Schema, root: Schema, said: str, depth: int) -> str:
-    """Returns the form of a part of the schema `root`, whose field is described as `said`."""
+def _form_of(part: Schema, root: Schema, said: str, depth: int) -> str:
+    """Returns the form of `part` of the schema `root`; `said` is its field's description."""
     if depth == 0:
         raise ValueError("the schema is nested too deeply")
     if others := part.keys() - _SHOWN:
@@ -45,9 +47,9 @@ def _shown(part: Schema, root: Schema, said: str, depth: int) -> str:
     said = str(part.get("description") or said)
     if "$ref" in part:
         name = str(part["$ref"]).rpartition("/")[2]
-        return _shown(root["$defs"][name], root, said, depth - 1)
+        return _form_of(root["$defs"][name], root, said, depth - 1)
     if choices := part.get("anyOf"):
-        return _either(choices, root, said, depth)
+        return _form_of_first(choices, root, said, depth)
     if "const" in part:
         return json.dumps(part["const"], ensure_ascii=False)
     if "enum" in part:
@@ -55,22 +57,22 @@ def _shown(part: Schema, root: Schema, said: str, depth: int) -> str:
     return _of_kind(part, root, said, depth)
 
 
-def _either(choices: list[Schema], root: Schema, said: str, depth: int) -> str:
-    """Returns the form of the first choice that is not null, which is named beside it."""
+def _form_of_first(choices: list[Schema], root: Schema, said: str, depth: int) -> str:
+    """Returns the form of the first choice that is not null, and names null next to it."""
     kinds = [choice for choice in choices if choice.get("type") != "null"]
     words = f"{said} (or null)" if said and len(kinds) < len(choices) else said
-    return _shown(kinds[0], root, words, depth - 1)
+    return _form_of(kinds[0], root, words, depth - 1)
 
 
 def _of_kind(part: Schema, root: Schema, said: str, depth: int) -> str:
     kind = part["type"]
     if kind == "object":
         fields = part.get("properties", {}).items()
-        inner = [f"{json.dumps(name)}: {_shown(field, root, '', depth - 1)}" for name, field in fields]
+        inner = [f"{json.dumps(name)}: {_form_of(field, root, '', depth - 1)}" for name, field in fields]
         return f"{{{', '.join(inner)}}}"
     if kind == "array":
         items = part.get("items")
-        return f"[{_shown(items, root, said, depth - 1)}]" if items else "[]"
+        return f"[{_form_of(items, root, said, depth - 1)}]" if items else "[]"
     if kind == "boolean":
         return "<true or false>"
     if kind in ("number", "integer"):

@@ -1,7 +1,8 @@
-"""Reading a form that a model has filled in: what is slightly wrong and can mean one thing only is put right.
+"""Reading of a form that a model has filled in, with slight faults corrected.
 
-Where no API constrains the reply, models write null into fields that may be left out, one text for a list, `"95%"` for
-0.95. Each would cost a call, or the work that the form carries.
+A fault is corrected if only one thing can be meant. Where no API constrains the reply, models write
+null into optional fields, a single text for a list, and `"95%"` for 0.95. Each would cost a call,
+or the work that the form contains.
 """
 
 import json
@@ -24,14 +25,17 @@ _LEFT_OUT = object()
 
 
 def says_nothing(value: object) -> bool:
-    """True for null, for the words that models write in its place, and for a placeholder that they copied."""
+    """True for null, for words such as `none`, and for a copied placeholder."""
     if isinstance(value, str):
         return value.strip(" .\n").casefold() in _NOTHING or is_placeholder(value)
     return value is None
 
 
 def read_form(form: type[M], value: Any) -> M:
-    """Returns the form in a value, which stays as it is. Raises ValidationError with what was wrong at first."""
+    """Returns the form in a value, which is not changed.
+
+    Raises the ValidationError of the value as it was.
+    """
     if isinstance(value, list):
         value = _around(form, value)
     if isinstance(value, dict) and form.model_fields and not form.model_fields.keys() & value.keys():
@@ -57,7 +61,10 @@ def read_form(form: type[M], value: Any) -> M:
 
 
 def _around(form: type[BaseModel], items: list[Any]) -> Any:
-    """Returns the object whose only list a bare list is, or whose one list it fits; else the list as it is."""
+    """Returns the object to which a bare list belongs; else the list itself.
+
+    That is an object with a single list, or with a single list that the items fit.
+    """
     lists = [name for name, field in form.model_fields.items() if get_origin(field.annotation) is list]
     if len(lists) == 1:
         return {lists[0]: items}
@@ -74,7 +81,7 @@ def _fits(form: type[BaseModel], value: Any) -> bool:
 
 
 def _put_right(root: Any, error: Mapping[str, Any]) -> bool:
-    """Puts right what stands at the error's place; False if it cannot be."""
+    """Corrects the value at an error's place; returns False if it cannot be corrected."""
     place: tuple[int | str, ...] = ("", *error["loc"])
     parent, last = root, place[-1]
     try:
@@ -92,7 +99,7 @@ def _put_right(root: Any, error: Mapping[str, Any]) -> bool:
 
 
 def _mended(written: Any, kind: str, expected: str) -> Any:
-    """Returns the intended value, `written` itself if that can't be told."""
+    """Returns the intended value, or `written` itself if the intention is unclear."""
     if kind == "list_type":
         return _list(written)
     if says_nothing(written):
@@ -117,7 +124,7 @@ def _mended(written: Any, kind: str, expected: str) -> Any:
 
 
 def _list(written: Any) -> Any:
-    """Returns nothing, JSON, lines, words with commas between them, or one item as a list."""
+    """Returns a text as a list: of JSON, of lines, of words between commas, or of one item."""
     if says_nothing(written):
         return []
     if not isinstance(written, str):

@@ -1,8 +1,9 @@
-"""JSON as models write it: what is slightly wrong and can mean one thing only is read as it was meant.
+"""JSON as models write it: slight faults with a single possible meaning are corrected.
 
-Strict JSON is read by the standard library. What it refuses is read once more by a reader of one pass, which takes
-comments, other quotes, Python's words, a comma too many, brackets that are doubled or lost. It never guesses at a
-value: a text or a number that may have been cut is an error. `supervision.replies.rules` lists the rules.
+Strict JSON is read by the standard library. Anything else is read again in one pass, which accepts
+comments, other quotes, Python's constants, surplus commas, and doubled or lost brackets. It never
+guesses at a value: a text or a number that may have been cut is an error. The rules are listed in
+`supervision.replies.rules`.
 """
 
 import json
@@ -37,7 +38,10 @@ _SCHEMA_KEYS = ("$defs", "$schema")
 
 
 def first_json(text: str) -> JsonObject:
-    """Returns the first JSON object in `text`. Raises ValueError for none, a broken or cut one, and a list of them."""
+    """Returns the first JSON object in `text`.
+
+    Raises ValueError if there is none, if it is broken or cut, or if it is in a list of objects.
+    """
     value = first_value(text)
     if not isinstance(value, dict):
         raise ValueError("the JSON is a list, not one object")
@@ -45,9 +49,10 @@ def first_json(text: str) -> JsonObject:
 
 
 def first_value(text: str) -> JsonObject | list[Any]:
-    """Returns the first JSON object in `text`, or the list of objects that begins before it. Raises ValueError.
+    """Returns the first JSON object in `text`, or the list of objects that begins before it.
 
-    A JSON schema is passed over: models repeat the one that they were given.
+    Raises ValueError without either. A JSON schema is skipped, because models repeat the one that
+    they were given.
     """
     at = _start_of(text, 0)
     if at is None:
@@ -70,7 +75,7 @@ def _start_of(text: str, after: int) -> int | None:
 
 
 def value_at(text: str, at: int) -> tuple[JsonObject | list[Any], int]:
-    """Returns the JSON object or list that begins at a place of `text`, and its end. Raises ValueError."""
+    """Returns the JSON object or list that begins at `at`, and its end. Raises ValueError."""
     try:
         # Not strict: models break lines within texts.
         read: tuple[JsonObject | list[Any], int] = json.JSONDecoder(strict=False).raw_decode(text, at)
@@ -87,27 +92,27 @@ def value_at(text: str, at: int) -> tuple[JsonObject | list[Any], int]:
 
 
 class LooseReader:
-    """Reads one value of a text in one pass. Raises ValueError where more than one thing may be meant."""
+    """Reads one value of a text in one pass. Raises ValueError if it is ambiguous."""
 
     def __init__(self, text: str, at: int) -> None:
         self._text = text
         self._at = at
 
     @property
-    def at(self) -> int:
-        """The place up to which the text is read."""
+    def position(self) -> int:
+        """The position up to which the text is read."""
         return self._at
 
     def whole(self) -> tuple[Any, int]:
-        """Returns the value and its end."""
+        """Reads a value and returns it with its end."""
         value = self.value(0)
         return value, self._at
 
     def value(self, depth: int = 0) -> Any:
-        """Returns the value that begins here."""
+        """Reads the value that begins here and returns it."""
         if depth > _DEPTH:
             raise ValueError("nested too deeply")
-        self.skip()
+        self.skip_blanks()
         sign = self._sign()
         if sign == "{":
             return self._object(depth)
@@ -117,14 +122,14 @@ class LooseReader:
             return self._string()
         return self._plain()
 
-    def skip(self) -> None:
-        """Passes over white space and comments."""
+    def skip_blanks(self) -> None:
+        """Skips white space and comments."""
         space = _SPACE.match(self._text, self._at)
         self._at = space.end() if space else self._at
 
-    def take(self, sign: str) -> bool:
-        """Passes over a sign; False if another one stands here."""
-        self.skip()
+    def accept(self, sign: str) -> bool:
+        """Skips a sign if it is next; returns False otherwise."""
+        self.skip_blanks()
         if not self._text.startswith(sign, self._at):
             return False
         self._at += len(sign)
@@ -137,38 +142,39 @@ class LooseReader:
         doubled = self._text.startswith("{{", self._at)  # as templates write a brace
         self._at += 2 if doubled else 1
         found: JsonObject = {}
-        while not self.take("}"):
+        while not self.accept("}"):
             if self._sign() not in _QUOTES:
                 raise ValueError("a name in quotes is due")
             name = self._string()
-            if not self.take(":"):
+            if not self.accept(":"):
                 raise ValueError("a colon is due")
             found[name] = self.value(depth + 1)
-            if self.take(","):
+            if self.accept(","):
                 continue
             self._close("}")
             break
         if doubled:
-            self.take("}")
+            self.accept("}")
         return found
 
     def _list(self, depth: int) -> list[Any]:
         self._at += 1
         found: list[Any] = []
-        while not self.take("]"):
+        while not self.accept("]"):
             found.append(self.value(depth + 1))
-            if self.take(","):
+            if self.accept(","):
                 continue
             self._close("]")
             break
         return found
 
     def _close(self, bracket: str) -> None:
-        """Passes over the bracket that ends an object or a list, unless it is lost.
+        """Skips the bracket that ends an object or a list, unless it was lost.
 
-        It is lost if the text ends here, or if here stands another kind of bracket, which ends what is around.
+        It was lost if the text ends here, or if the next bracket is of another kind and so ends the
+        enclosing value.
         """
-        if not self.take(bracket) and self._sign() not in ("", "}", "]", ")"):
+        if not self.accept(bracket) and self._sign() not in ("", "}", "]", ")"):
             raise ValueError("a comma or a bracket is due")
 
     def _string(self) -> str:
@@ -231,14 +237,14 @@ class LooseReader:
 
 
 def _joined(text: str) -> str:
-    """Returns a text with its pairs of surrogates joined, as JSON escapes characters beyond the first 65,536."""
+    """Returns a text with surrogate pairs joined, as JSON escapes characters above U+FFFF."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _is_schema(value: Any) -> bool:
-    """True for a JSON schema of an object, which no form of ours looks like."""
+    """True for the JSON schema of an object, which none of our forms resembles."""
     if not isinstance(value, dict):
         return False
     if any(key in value for key in _SCHEMA_KEYS):

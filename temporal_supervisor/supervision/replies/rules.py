@@ -1,17 +1,16 @@
 """The table of rules by which replies are read, each with its source.
 
-`tests/unit/replies` has for every rule a reply that it reads, and one that looks alike and stays as it is.
-
-Sources: "recorded" are replies of Qwen2.5-Coder-1.5B behind llama.cpp's server to this project's own requests; the
-others are the families' own chat templates and the parsers of vLLM (docs.vllm.ai, Tool Calling), which name these
-formats.
+`tests/unit/replies` has a reply that each rule reads, and a similar one that stays as it is.
+Sources: "recorded" are replies of Qwen2.5-Coder-1.5B behind llama.cpp's server to this project's
+own requests; the others are the families' own chat templates and the parsers of vLLM (docs.vllm.ai,
+Tool Calling), which name these formats.
 """
 
 from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """One rule: its name, its source, and the module that applies it."""
+    """A rule: its name, its source, and the module that applies it."""
 
     name: str
     source: str

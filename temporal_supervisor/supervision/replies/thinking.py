@@ -1,4 +1,7 @@
-"""Thinking that a model writes into its text, because its server has no blocks for it, is not the reply."""
+"""Removal of thinking that a model writes into its reply.
+
+Servers without thinking blocks send it as a part of the text.
+"""
 
 import re
 
@@ -11,10 +14,11 @@ _THOUGHTS = 20  # one after the other at the beginning
 
 
 def without_thinking(text: str) -> str:
-    """Returns a text without what its model thinks in it: nothing, if the thinking never ends.
+    """Returns a text without the thinking in it; empty if the thinking never ends.
 
-    A tag counts at the beginning alone, or where its end stands on a line of its own and no beginning before it, as
-    templates that write the beginning into the prompt have it: a text about such tags stays as it is.
+    Tags count only at the beginning of the text. An end tag on a line of its own, without a
+    beginning before it, counts too, because some chat templates write the beginning into the
+    prompt. A text about such tags stays as it is.
     """
     if _FINAL in text:
         return _MARKS.sub("", text.rpartition(_FINAL)[2]).strip()

@@ -1,9 +1,10 @@
-"""Tool calls that a model writes as text, in the shapes of the common families, read as the calls that they are.
+"""Tool calls that a model writes as text, in the formats of the common families.
 
-Models on local servers write calls as text where their server has no parser for them, or where their chat template
-lost its marks. A call counts if it stands at the beginning of a line, or after its family's mark, and names a tool
-that was offered; of several the first. What merely cites calls, JSON or SQL is left alone: see `_is_citation`.
-Each candidate is read once, of a text's beginning, so that the time grows with the text alone.
+Models on local servers write calls as text if their server has no parser for them, or if their chat
+template lost its marks. A call counts if it is at the beginning of a line or after its family's
+mark, and names an offered tool; the first of several counts. A text that merely quotes calls, JSON
+or SQL is left alone: see `_is_citation`. Each candidate is read once, within the beginning of a
+text, so that the time is linear.
 """
 
 import json
@@ -32,7 +33,7 @@ _COUNTED = re.compile(r":\d{1,3}\Z")  # Kimi counts its calls: query_data:0
 
 
 class Call(NamedTuple):
-    """A call by name and arguments."""
+    """A tool call: name and arguments."""
 
     name: str
     arguments: JsonObject
@@ -40,7 +41,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class MadeCall:
-    """A call that the conversation has; `succeeded` is None where its output has not come."""
+    """A call in the conversation; `succeeded` is None until its output has come."""
 
     call: Call
     succeeded: bool | None
@@ -48,7 +49,7 @@ class MadeCall:
 
 @dataclass(frozen=True)
 class WrittenCall:
-    """A call that was found in a text, the text before it, the place of its end, and the rule that read it."""
+    """A call in a text, with the text before it, its end, and the rule that read it."""
 
     call: Call
     before: str
@@ -58,9 +59,10 @@ class WrittenCall:
 
 @dataclass(frozen=True)
 class Shape:
-    """A way of writing calls: where one may begin, and what reads it there.
+    """A format of written calls: `begins` finds a beginning, `read` reads the call there.
 
-    `read` gets the text and the match of `begins`; it returns the call and its end, None if there is no call.
+    `read` gets the text and the match of `begins`. It returns the call and its end, or None if
+    there is no call.
     """
 
     rule: str
@@ -69,7 +71,10 @@ class Shape:
 
 
 def tool_named(name: str, offered: Mapping[str, JsonObject]) -> str | None:
-    """Returns the offered tool that a name means: as it stands, or without case, dashes, prefixes and suffixes."""
+    """Returns the offered tool that a name means.
+
+    Case, dashes, prefixes and suffixes are ignored if no tool has exactly that name.
+    """
     if name in offered:
         return name
     meant = _plain_name(name)
@@ -87,7 +92,7 @@ def first_call(
     """Returns the first call of an `offered` tool in a text; None without one.
 
     `offered` has the schemas of the tools' arguments by name, `made` the calls of the conversation
-    so far. Where a query was `asked_for_sql`, a new one is a call whatever follows it.
+    so far. If a query was `asked_for_sql`, a new one is a call whatever follows it.
     """
     text = text[:READ_CHARS]
     passed = 0  # what a candidate has read is not read again
@@ -111,19 +116,22 @@ def first_call(
 
 
 def goes_on_after(text: str, written: WrittenCall) -> bool:
-    """True if a model wrote more after its call: what it writes there is made up, as it has not seen the output."""
+    """True if a model wrote more after its call.
+
+    That text is made up, because the model has not seen the output.
+    """
     return len(text[written.end :].strip()) > _WORDS_AFTER
 
 
 def _without_fence(before: str) -> str:
-    """Returns the text before a call without the line that opens the call's fence."""
+    """Returns the text before a call without the line that opens the call's code block."""
     before = before.rstrip()
     text, _, last = before.rpartition("\n")
     return text.rstrip() if _FENCE_LINE.fullmatch(last) else before
 
 
 def same_arguments(one: JsonObject, other: JsonObject) -> bool:
-    """True if two calls ask for one thing: the white space within their texts aside."""
+    """True if two calls have the same arguments, ignoring white space within texts."""
     return _canonical(one) == _canonical(other)
 
 
@@ -136,7 +144,10 @@ _JSON_BEGINS = r"(?=\{|\[\s*\{)"
 
 
 def _json(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
-    """Reads the JSON at the end of the match: a call, or the arguments of the tool that the match has as `name`."""
+    """Reads the JSON at the end of the match.
+
+    It is a call, or the arguments of the tool that the match captured as `name`.
+    """
     try:
         value, end = value_at(text, match.end())
     except ValueError:
@@ -170,20 +181,20 @@ def _python(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
     reader = LooseReader(text, match.end())
     arguments: JsonObject = {}
     try:
-        while not reader.take(")"):
-            reader.skip()
-            name = _KEYWORD.match(text, reader.at)
+        while not reader.accept(")"):
+            reader.skip_blanks()
+            name = _KEYWORD.match(text, reader.position)
             if name is None:
                 return None
-            reader.take(name[0])
+            reader.accept(name[0])
             arguments[name["name"]] = reader.value()
-            if not reader.take(",") and not reader.take(")"):
+            if not reader.accept(",") and not reader.accept(")"):
                 return None
-            if text[reader.at - 1] == ")":
+            if text[reader.position - 1] == ")":
                 break
     except ValueError:
         return None
-    return {"name": match["name"], "arguments": arguments}, reader.at
+    return {"name": match["name"], "arguments": arguments}, reader.position
 
 
 _PARAMETER = re.compile(rf"\s*+<parameter=(?P<name>{_NAME})>(?P<value>(?:[^<]|<(?!/parameter>))*+)</parameter>\s*+")
@@ -247,7 +258,7 @@ def _candidates(text: str) -> Iterator[tuple[int, Shape, re.Match[str]]]:
 
 
 def _call_of(value: Any, offered: Mapping[str, JsonObject]) -> Call | None:
-    """Returns the call of an offered tool that a value is; None for anything else, rows of data included."""
+    """Returns the call of an offered tool in a value; None for other values, such as rows."""
     if isinstance(value, list):
         value = value[0] if value else None
     if not isinstance(value, dict):
@@ -287,7 +298,7 @@ def _by_only_key(value: JsonObject, offered: Mapping[str, JsonObject]) -> Call |
 
 
 def _arguments(given: Any, schema: JsonObject) -> JsonObject | None:
-    """Returns arguments: an object, the same as text, or the one that is needed alone."""
+    """Returns arguments as an object: also from JSON text, or from the one needed value."""
     if given is None:
         return {}
     if isinstance(given, dict):
@@ -305,7 +316,7 @@ def _arguments(given: Any, schema: JsonObject) -> JsonObject | None:
 
 
 def _has_needed(arguments: JsonObject, schema: JsonObject) -> bool:
-    """True if nothing that a tool needs is missing; of the form of `finish` one text is enough."""
+    """True if no required argument is missing; for `finish` one text is enough."""
     needed = set(schema.get("required", []))
     if {"finding", "summary"} & needed:
         return bool({"finding", "summary"} & arguments.keys())
@@ -313,7 +324,7 @@ def _has_needed(arguments: JsonObject, schema: JsonObject) -> bool:
 
 
 def _typed(written: str) -> Any:
-    """Returns a parameter that was written without quotes: JSON if it is some, else the text."""
+    """Returns a parameter that was written without quotes, as JSON if it is valid, else as text."""
     try:
         return json.loads(written)
     except (ValueError, RecursionError):
@@ -343,7 +354,7 @@ _DIGIT = re.compile(r"\d")
 
 
 def _is_citation(call: Call, before: str, made: Sequence[MadeCall]) -> bool:
-    """True if a text tells of a call that was made: it stands after words and is one of the conversation."""
+    """True if a text only reports a call: it follows words, and was made before."""
     return len(before) > _PROSE_CHARS and _was_made(call, made)
 
 
@@ -360,9 +371,10 @@ def _block_of_sql(
 ) -> WrittenCall | None:
     """Returns the query in a block of SQL, or in a text of nothing else; None without one.
 
-    A finding cites queries that were made. So a block counts while no query has succeeded; later it
-    has to be a new one that ends the text, without a figure beside it, unless it `is_asked` for.
-    Then one that was made before is a call if nothing stands beside it: its author hears so.
+    Findings quote queries that were made. So a block counts only until a query has succeeded. After
+    that it must be a new query that ends the text, without a figure next to it, unless it
+    `is_asked` for. Then a query that was made before is a call too, if the text has nothing else:
+    its author gets a message about that.
     """
     tool = next((name for name, schema in offered.items() if schema.get("required") == ["sql"]), None)
     block = _SQL.search(text) or _bare_query(text)
@@ -380,7 +392,7 @@ def _block_of_sql(
 
 
 def _bare_query(text: str) -> re.Match[str] | None:
-    """Returns the match of a text that is one query and nothing else."""
+    """Returns the match of a text that consists of one query; None for other texts."""
     return None if text.rstrip().endswith(_SENTENCE_ENDS) else _BARE_SQL.match(text)
 
 

@@ -1,1 +1,1 @@
-"""The end of a run: its answer, its success, its times, and its fit into a payload."""
+"""The end of a run: answer, success, times, and their fit into a payload."""

@@ -1,4 +1,4 @@
-"""The answer of a run as it was written, and its facts that do not depend on the model's word."""
+"""The answer of a run, and facts about it that code determines."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -31,8 +31,8 @@ _DESCRIPTION_BYTES = 120  # of a subtask, where a reader has to know only which 
 class Answer(Model):
     """The answer: `text` may be shortened, `ref` leads to all of it.
 
-    `unsupported` are claims of text and JSON that no finding has. `grounding` is "knowledge" if its
-    author recalled it; the findings have a grounding of their own. `model` wrote the answer.
+    `unsupported` are claims of text and JSON that no finding contains. `grounding` is "knowledge"
+    if its author recalled it; the findings have their own grounding. `model` wrote the answer.
     `is_findings` is True if the findings take the place of an answer that could not be written.
     `json_ref` leads to JSON that is too long to be kept here.
     """
@@ -49,19 +49,19 @@ class Answer(Model):
     model: str | None = None
 
     def with_json(self, as_json: JsonValue, unsupported: Sequence[Unsupported]) -> "Answer":
-        """Returns the answer with its JSON, and with further claims that nothing supports."""
+        """Returns the answer with its JSON, and with the unsupported claims in that."""
         claims = [*self.unsupported, *unsupported]
         return self.model_copy(update={"as_json": as_json, "unsupported": claims})
 
     def with_table(self, as_json: JsonValue, json_ref: str | None) -> "Answer":
-        """Returns the answer with a table as its JSON; all of it is at `json_ref` if it was cut."""
+        """Returns the answer with a table as its JSON, all of it at `json_ref` if it was cut."""
         return self.model_copy(update={"as_json": as_json, "json_ref": json_ref})
 
 
 def grounding_of(answer: Answer, reports: Sequence[SubtaskReport]) -> Grounding:
-    """Returns the grounding of an answer: knowledge if it or a finding of its basis is recalled.
+    """Returns the grounding of an answer: knowledge if it or part of its basis is recalled.
 
-    Its basis are the findings that it cites, all of them if it cites none.
+    Its basis is the cited findings, or all findings if none is cited.
     """
     cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
     behind = [report.finding for report in reports if report.id in cited or not cited]
@@ -70,7 +70,10 @@ def grounding_of(answer: Answer, reports: Sequence[SubtaskReport]) -> Grounding:
 
 
 def answer_record(result: RunResult) -> FindingRecord:
-    """Returns the record of an answer that is a finding of the run above; gaps are limitations."""
+    """Returns the record of an answer that is a finding of the parent run.
+
+    Gaps become limitations.
+    """
     findings = [report.finding for report in result.subtasks if report.finding]
     sources = dict.fromkeys(source for finding in findings for source in finding.sources)
     missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in result.gaps]
@@ -87,7 +90,7 @@ def answer_record(result: RunResult) -> FindingRecord:
 
 
 def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
-    """Returns the findings as they came, in place of an answer that could not be written."""
+    """Returns the findings as an answer, in place of one that could not be written."""
     found = [(report.id, report.finding.summary) for report in reports if report.finding]
     room = limits.ANSWER_INLINE_BYTES // (len(found) + 1)
     parts = []
@@ -98,7 +101,7 @@ def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
 
 
 def with_gaps(answer: str, gaps: list[Gap]) -> str:
-    """Returns the answer with the list of what is missing appended; unchanged when nothing is."""
+    """Returns the answer followed by the list of gaps; unchanged without gaps."""
     if not gaps:
         return answer
     # A reason may be a model's own words.
@@ -107,7 +110,7 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
 
 
 def _whole_words(text: str) -> str:
-    """Returns a text that was cut within a word without the rest of that word."""
+    """Returns a cut text without the partial word at its end."""
     if not text.endswith("…") or " " not in text:
         return text
     whole, _, _ = text.rpartition(" ")
@@ -115,7 +118,7 @@ def _whole_words(text: str) -> str:
 
 
 def _gap_lines(gaps: list[Gap]) -> Iterator[str]:
-    """Yields a line for each gap; one with the long reason of an earlier gap refers to that."""
+    """Yields a line for each gap; a long reason is written once and then referred to."""
     first_with: dict[str, str] = {}
     for gap in gaps:
         reason = one_line(gap.reason, limits.PARAGRAPH_BYTES)

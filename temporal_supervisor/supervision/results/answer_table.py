@@ -1,6 +1,6 @@
-"""Tables of templates: a row for each item, which is the output of its worker agent.
+"""Tables of templates: a row for each item, from the output of its worker agent.
 
-No model transcribes it.
+No model copies the values.
 """
 
 import csv
@@ -25,7 +25,7 @@ Row = Mapping[str, JsonValue]
 
 
 class ItemRow(NamedTuple):
-    """The `values` of an item, its subtask's id, and the `source`: its file, row or line."""
+    """The `values` of an item, its subtask's id, and its `source`: a file, row or line."""
 
     values: Row
     item: str
@@ -33,9 +33,9 @@ class ItemRow(NamedTuple):
 
 
 def list_of_rows(schema: Mapping[str, Any]) -> tuple[str, list[str]] | None:
-    """Returns the one property of a `schema` that is a list of objects, and their fields.
+    """Returns the only property that is a list of objects, and the fields of these.
 
-    The property is "" if all of the schema is such a list.
+    The property is "" if the schema itself is such a list.
     """
     name = ""
     properties = schema.get("properties")
@@ -48,17 +48,16 @@ def list_of_rows(schema: Mapping[str, Any]) -> tuple[str, list[str]] | None:
 
 
 def table_csv(columns: Sequence[str], rows: Iterable[ItemRow]) -> bytes:
-    """Returns a table as CSV, with the item and the source of each row in two columns more."""
+    """Returns a table as CSV, with the item and the source of each row in two extra columns."""
     item, source = (f"{name}_" if name in columns else name for name in _LINK_COLUMNS)
     lines = [{**row.values, item: row.item, source: row.source} for row in rows]
     return csv_of([*columns, item, source], lines)
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
-    """Returns rows as CSV.
+    """Returns rows as CSV; a text that a spreadsheet would run as a formula gets an apostrophe.
 
-    A text that a spreadsheet would run as a formula begins with an apostrophe. So does its part
-    behind what is the separator of lists in many countries: there a spreadsheet opens the file so.
+    This also holds for the part after a semicolon, which separates columns in many countries.
     """
     text = io.StringIO()
     table = csv.writer(text)
@@ -68,7 +67,7 @@ def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    """Returns rows as a Markdown table; empty without any."""
+    """Returns rows as a Markdown table; empty without rows."""
     columns = list(dict.fromkeys(chain.from_iterable(rows)))
     if not columns:
         return ""
@@ -87,7 +86,7 @@ def _markdown_cell(value: JsonValue) -> str:
 
 
 def table_content(data: bytes) -> str:
-    """Returns the size of a CSV file of ours in words: its rows, columns and empty cells."""
+    """Returns the size of our CSV file in words: its rows, columns and empty cells."""
     header, *rows = csv.reader(io.StringIO(data.decode("utf-8", "replace")))
     empty = sum(row.count("") for row in rows)
     said = [_counted(len(rows), "row"), _counted(len(header), "column")]
@@ -101,7 +100,7 @@ def _counted(number: int, name: str) -> str:
 
 
 def emptiness(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    """Returns the gap of a table of which half of the cells or more are empty; else nothing."""
+    """Returns the gap of a table if at least half of its cells are empty; else ""."""
     count = len(rows) * len(columns)
     empty = 0
     for row in rows:
@@ -122,7 +121,7 @@ def _cell(value: JsonValue) -> JsonValue:
 
 
 def first_rows(template: str, columns: Sequence[str], rows: Sequence[ItemRow]) -> str:
-    """Returns a table's size and first rows, for the author of the text beside it."""
+    """Returns a table's size and first rows, for the author of the surrounding text."""
     begin = table_csv(columns, rows[:_SHOWN_ROWS]).decode()
     return (
         f"A table of {len(rows)} rows, one for each item of {template}, is handed over with your "

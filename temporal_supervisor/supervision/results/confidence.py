@@ -1,7 +1,7 @@
-"""The upper bound of a run's confidence, and the claims of its answer without support.
+"""The upper bound of a run's confidence, and the unsupported claims of its answer.
 
-The bound is computed from the basis of the answer. A finding's own confidence is its author's word,
-see `share_of`: it has no other bound than 0 to 1, and is one of the grounds of this one.
+The bound is computed from the basis of the answer. The confidence of a finding is its author's
+estimate, from 0 to 1 (see `share_of`), and one of the factors of the bound.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ def ceiling(
     contradictions: Sequence[Contradiction],
     open_points: Sequence[Gap],
 ) -> float:
-    """Returns the highest confidence of an answer, 0 to 1.
+    """Returns the upper bound of an answer's confidence, from 0 to 1.
 
     The `reports` are of the plan's last revision.
     """
@@ -69,7 +69,7 @@ def _faults(
     contradictions: Sequence[Contradiction],
     open_points: Sequence[Gap],
 ) -> list[float]:
-    """Returns the bound of each kind of fault that there is."""
+    """Returns a bound for each kind of fault in the answer."""
     findings = [report.finding for report in reports if report.finding]
     left_open = [*chain.from_iterable(finding.unsupported for finding in findings)]
     repeated = [claim for claim in left_open if has_whole(answer.text, claim)]
@@ -93,9 +93,9 @@ def _doubts(
     findings: Mapping[str, Finding],
     importance: Mapping[str, Importance],
 ) -> list[float]:
-    """Returns the bounds by the authors of findings, and the bound of mere knowledge.
+    """Returns the bounds by the findings' own confidence, and the bound of mere knowledge.
 
-    The weakest required finding counts, cited or not; of all findings that are cited the mean does.
+    The lowest required finding counts, cited or not, and so does the mean of the cited ones.
     """
     cited = {*chain.from_iterable(citation.subtask_ids for citation in answer.citations)}
     doubts: list[float] = []
@@ -117,10 +117,7 @@ def _doubts(
 
 
 def _share(reports: Sequence[SubtaskReport], importance: Mapping[str, Importance]) -> float:
-    """Returns the share of the plan that is in the answer, by weight.
-
-    An answer without a plan has all of it.
-    """
+    """Returns the weighted share of the plan that is in the answer; 1 without a plan."""
     weights = {report.id: _WEIGHTS.get(importance.get(report.id), 0.0) for report in reports}
     planned = sum(weights.values())
     if not planned:
@@ -129,7 +126,7 @@ def _share(reports: Sequence[SubtaskReport], importance: Mapping[str, Importance
 
 
 def _completed(report: SubtaskReport) -> float:
-    """Returns the weight of a subtask in the answer, from 0 to 1."""
+    """Returns the completed share of a subtask, from 0 to 1."""
     if report.state != "completed":
         return 0.0
     if report.finding is not None and report.finding.outcome == "partial":
@@ -140,7 +137,7 @@ def _completed(report: SubtaskReport) -> float:
 
 
 def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Unsupported]:
-    """Returns the claims of answer and findings that nothing supports, the answer's first."""
+    """Returns the unsupported claims of answer and findings, the answer's first."""
     found = list(answer.unsupported)
     for report in reports:
         if report.finding is not None:
@@ -150,7 +147,7 @@ def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Uns
 
 
 def doubts_in(reports: Sequence[SubtaskReport]) -> list[Doubt]:
-    """Returns the doubts about the queries behind the findings."""
+    """Returns the doubts about queries behind the findings."""
     found: list[Doubt] = []
     for report in reports:
         if report.finding is not None:

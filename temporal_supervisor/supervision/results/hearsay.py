@@ -1,9 +1,9 @@
-"""The words of a reviewer or a judge, looked up like a finding before anybody reads them.
+"""Checks of a reviewer's or a judge's statements, before they are used.
 
-A sentence of theirs stands only if each figure, quotation, address and name in it stands in
-something known: the goal, a subtask, a finding, an output of a tool. A refusal of a finding whose
-figures were all found must name something that code can see: a figure, a word of the subtask that
-neither the finding nor its calls have, or a word of the finding that stands nowhere else.
+A sentence is kept only if each figure, quotation, URL and name in it appears in a known text: the
+goal, a subtask, a finding, an output of a tool. If all claims of a finding were found, its
+rejection must name something that code can check: a figure, a word of the subtask that neither the
+finding nor its calls contain, or a word of the finding that appears nowhere else.
 """
 
 import re
@@ -27,7 +27,7 @@ _LEAST_CHARS = 3  # of a word that can be missing: shorter ones join others
 
 @dataclass(frozen=True)
 class KnownFinding:
-    """A finding: its whole text, and what is known of it."""
+    """A finding with its whole text and its record."""
 
     subtask_id: str
     text: str
@@ -40,12 +40,12 @@ class KnownFinding:
 
     @property
     def is_all_found(self) -> bool:
-        """True if it has claims, and code found each of them."""
+        """True if it has claims, and all of them were found."""
         return self.record.supported > 0 and not self.record.unsupported
 
 
-class Known:
-    """Texts that what is said can be looked up in, read once."""
+class KnownTexts:
+    """Known texts in which statements are looked up; each is read once."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._support = Support([Source(text) for text in texts])
@@ -56,28 +56,28 @@ class Known:
         self._words = KnownWords(read)
 
     @classmethod
-    def to_run(cls, given: Sequence[str], findings: Sequence[KnownFinding], outputs: Sequence[str]) -> Self:
-        """Returns the texts known to a run: those `given`, its findings, and their outputs."""
+    def of_run(cls, given: Sequence[str], findings: Sequence[KnownFinding], outputs: Sequence[str]) -> Self:
+        """Returns the known texts of a run: those `given`, its findings, and their outputs."""
         calls = [finding.calls for finding in findings]
         return cls([*given, *(finding.text for finding in findings), *calls, *outputs])
 
-    def standing(self, said: str) -> str:
-        """Returns the sentences of what is said that hold nothing unknown, as they were written."""
+    def known_sentences(self, said: str) -> str:
+        """Returns the sentences that contain nothing unknown, as they were written."""
         sentences = (sentence.strip() for sentence in SENTENCE_END.split(said))
-        return " ".join(sentence for sentence in sentences if sentence and self._knows(sentence))
+        return " ".join(sentence for sentence in sentences if sentence and self._is_known(sentence))
 
-    def _knows(self, sentence: str) -> bool:
+    def _is_known(self, sentence: str) -> bool:
         if unknown_names(sentence, self._words):
             return False
         return all(self._support.supports(claim) for claim in claims(sentence))
 
 
 def names_a_fault(said: str, asked: str, finding: str, calls: str, outputs: Sequence[str] = ()) -> bool:
-    """True if a refusal names something that code can see in a finding, its `calls`, or what it was `asked`.
+    """True if a rejection names a fault that code can check.
 
-    That is a figure; a word of the subtask that is missing in both; or a word of the finding that
-    neither the subtask nor an output has, as "fell" of a finding whose table shows no fall. The
-    year and the place for which a query asked are not missing from its result.
+    That is a figure; a word of the subtask that is missing in both the finding and its `calls`; or
+    a word of the finding that is in neither the subtask nor an output, such as "fell" if the table
+    shows no fall. A year or a place that restricted the query is not missing from its result.
     """
     stated = Support([Source(asked)])
     if any(claim.figure is not None and not stated.supports(claim) for claim in claims(said)):
@@ -92,5 +92,5 @@ def names_a_fault(said: str, asked: str, finding: str, calls: str, outputs: Sequ
 
 
 def _parts(text: str) -> set[str]:
-    """Returns the words of a text, and of its names such as life_expectancy."""
+    """Returns the words of a text, also those within names such as life_expectancy."""
     return words_of(text) | {part for part in _PARTS.split(text.casefold()) if part}

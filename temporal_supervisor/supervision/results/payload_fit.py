@@ -1,4 +1,4 @@
-"""Making values fit into a payload: long texts give way to their beginnings, long lists to their first items."""
+"""Fitting of values into a payload: long texts and lists are cut."""
 
 from typing import Any, TypeVar
 
@@ -44,10 +44,10 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def cut_to(value: M, limit: int) -> M:
-    """Returns `value` in at most `limit` bytes of JSON, or as short as cutting its texts and lists makes it.
+    """Returns `value` in at most `limit` bytes of JSON, or as short as it can be cut.
 
     Ids, states, references and the rows of subtasks and gaps stay. An answer keeps half of the
-    limit, its JSON is whole or absent.
+    limit; its JSON stays whole or is left out.
     """
     if _bytes(value) <= limit:
         return value
@@ -60,11 +60,10 @@ def cut_to(value: M, limit: int) -> M:
 
 
 def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
-    """Returns `result` in at most `limit` bytes of JSON.
+    """Returns `result` in at most `limit` bytes of JSON; `truncated` is set if it was cut.
 
-    `truncated` says that something was shortened. Ids and states of all subtasks and gaps stay
-    below PAYLOAD_HARD_BYTES: 1,000 of them are above PAYLOAD_AIM_BYTES. Beyond that the first
-    STATUS_PAGE stay, and a warning says so.
+    Ids and states of all subtasks and gaps stay below PAYLOAD_HARD_BYTES: 1,000 of them are above
+    PAYLOAD_AIM_BYTES. Above that the first STATUS_PAGE stay, and there is a warning.
     """
     if _bytes(result) <= limit:
         return result
@@ -99,9 +98,9 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
 
 
 def _short_gap(gap: Gap, room: int) -> Gap:
-    """Returns a gap with so many bytes of description and reason each.
+    """Returns a gap whose description and reason have at most `room` bytes each.
 
-    With too few of them it has neither.
+    If there is hardly any room, both are empty.
     """
     if room < _LEAST_GAP_BYTES:
         return Gap(subtask_id=gap.subtask_id, reason="")
@@ -109,9 +108,9 @@ def _short_gap(gap: Gap, room: int) -> Gap:
 
 
 def pages(items: list[M], limit: int) -> list[list[M]]:
-    """Returns the items in pages of one or more, with at most `limit` bytes of JSON.
+    """Returns the items in pages of at most `limit` bytes of JSON, at least one to a page.
 
-    One page if there are none.
+    Without items there is one empty page.
     """
     result: list[list[M]] = [[]]
     room = limit
@@ -125,7 +124,7 @@ def pages(items: list[M], limit: int) -> list[list[M]]:
 
 
 def _shorter(value: Any, name: str, text: int, items: int, answer: int) -> Any:
-    """Returns the value of a field of that name with its texts and lists cut."""
+    """Returns the value of the field `name` with its texts and lists cut."""
     if isinstance(value, str):
         if name in _ANSWERS:
             return cut(value, answer)

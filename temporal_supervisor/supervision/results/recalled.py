@@ -1,10 +1,9 @@
-"""The test for answers that come from the model's own knowledge, without any worker agent.
+"""The test for direct answers that come from the model's own knowledge.
 
-The rule: it does if it states a figure, an address or a name that the goal does not give, and if
-the goal asks a question whose answer is not mostly made of the goal's own words. So greetings, and
-texts of the goal that were reworked, are the model's work and not its knowledge. Where the rule
-cannot tell, the answer counts as recalled: that costs a mark, and the other mistake would hide
-where a fact comes from.
+An answer is recalled if it contains a figure, a URL or a name that the goal does not give. It also
+is if the goal asks a question, and the answer does not mostly repeat the goal's words. So greetings
+and reworked texts of the goal do not count as knowledge. In doubt an answer counts as recalled:
+that costs a mark, while the opposite mistake would hide the origin of a fact.
 """
 
 from temporal_supervisor.supervision.base.capitals import names_in
@@ -19,7 +18,7 @@ _REWORKED = 0.6
 
 
 def is_recalled(answer: str, goal: str) -> bool:
-    """True if a direct answer to a goal states something that the goal does not say."""
+    """True if a direct answer contains something that its goal does not."""
     given = Support([Source(goal)])
     if not all(given.supports(claim) for claim in claims(without_quotes(answer))):
         return True

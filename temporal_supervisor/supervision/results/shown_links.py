@@ -1,9 +1,9 @@
-"""Images and links in what models write: who shows it may ask another host for them, with data in their URLs.
+"""Images and links in texts of models, which could send data to another host in their URLs.
 
-An image is asked for as soon as it is shown, so none is left. A link needs a click: it stays if its
-URL was not made up, which is to say if exactly this URL stands in what was read. Anything else
-becomes text, with its host. No Markdown is parsed here: each place where an image, a link or a tag
-could begin is known or broken by a space.
+An image is requested as soon as it is shown, so none is kept. A link needs a click: it is kept if
+exactly its URL appeared in a text that was read. Everything else becomes text with its host. No
+Markdown is parsed: each place where an image, a link or a tag could begin is either known or broken
+by a space.
 """
 
 import re
@@ -40,17 +40,17 @@ _CLOSING = {")": "(", "]": "["}
 
 
 def addresses_in(*texts: str) -> set[str]:
-    """Returns the URLs that stand in texts, as `without_links` compares them."""
+    """Returns the URLs in texts, in the form in which `without_links` compares them."""
     return {_compared(_parted(match[0])[0]) for text in texts for match in _STANDING.finditer(text)}
 
 
 def without_links(text: str, known: Set[str]) -> str:
-    """Returns the text with each image as text, and each link whose URL is not `known`, both with their hosts."""
-    return _MARKUP.sub(partial(_shown, known), text)
+    """Returns the text with images, and links whose URL is not `known`, as text with hosts."""
+    return _MARKUP.sub(partial(_as_text, known), text)
 
 
 def without_images(value: JsonValue) -> JsonValue:
-    """Returns a value with the images in its texts as text; addresses in it are data."""
+    """Returns a JSON value with the images in its texts as text; URLs in it are data."""
     if isinstance(value, str):
         return _IMAGE.sub(_image, value)
     if isinstance(value, list):
@@ -61,11 +61,11 @@ def without_images(value: JsonValue) -> JsonValue:
 
 
 def without_own_links(text: str) -> str:
-    """Returns a text of which each URL is known, because people or code wrote it, without its images."""
+    """Returns a text by people or code without its images; its links are kept."""
     return without_links(text, addresses_in(text))
 
 
-def _shown(known: Set[str], match: re.Match[str]) -> str:
+def _as_text(known: Set[str], match: re.Match[str]) -> str:
     kind, written = str(match.lastgroup), match[0]
     if kind == "image":
         return _named("image", _host(match["image"]))
@@ -100,7 +100,7 @@ def _named(what: str, host: str) -> str:
 
 
 def _host(url: str) -> str:
-    """Returns the host of a URL as text that no reader makes a link of; empty if it has none."""
+    """Returns the host of a URL in a form that is not shown as a link; empty if it has none."""
     is_bare = "//" not in url and url.lower().startswith("www.")
     try:
         host = urlsplit(f"//{url}" if is_bare else url).hostname or ""
@@ -110,7 +110,7 @@ def _host(url: str) -> str:
 
 
 def _parted(written: str) -> tuple[str, str]:
-    """Returns the URL at the beginning of a word, and what only stands behind it, such as the end of a sentence."""
+    """Returns the URL at the beginning of a word, and the punctuation after it."""
     end = len(written)
     while end and (written[end - 1] in _AFTER or _is_unopened(written[:end])):
         end -= 1

@@ -1,8 +1,8 @@
-"""The success rule: how many subtasks must complete for a run to have an answer.
+"""The success rule: the number of subtasks that must complete for an answer.
 
-`any`: at least one, optional ones count. `all` or a fraction: that share, rounded up, of the
-required subtasks; of all subtasks when none is required. Only `completed` counts. Subtasks that a
-later revision replaced do not count any more. A run in which nothing completed meets no rule.
+`any` means at least one, optional ones included. `all` or a fraction means that share, rounded up,
+of the required subtasks, or of all subtasks if none is required. Only `completed` counts. Subtasks
+that a later revision replaced do not count. A run in which nothing completed meets no rule.
 """
 
 import math
@@ -17,41 +17,41 @@ from temporal_supervisor.supervision.contract.result import SubtaskReport
 Rule = str | float
 
 
-def met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
-    """True if enough subtasks have completed; reports of unknown ids do not count."""
+def is_met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
+    """True if enough subtasks have completed; reports of unknown ids are ignored."""
     completed = {report.id for report in reports if report.state == "completed"}
     return _enough(rule, completed, importance_by_id)
 
 
-def reachable(
+def is_reachable(
     rule: Rule,
     reports: Iterable[SubtaskReport],
     importance_by_id: Mapping[str, Importance],
 ) -> bool:
-    """True if the rule is met once every open subtask completes."""
+    """True if the rule would be met if every open subtask completed."""
     possible = {report.id for report in reports if report.state in ("completed", "waiting", "running")}
     return _enough(rule, possible, importance_by_id)
 
 
-def met_without(
+def is_met_without(
     rule: Rule,
     lost: Set[str],
     importance_by_id: Mapping[str, Importance],
 ) -> bool:
-    """True if the rule is met once every subtask but the lost ones completes."""
+    """True if the rule would be met if every subtask except the lost ones completed."""
     return _enough(rule, importance_by_id.keys() - lost, importance_by_id)
 
 
-def explain(
+def explain_rule(
     rule: Rule,
     reports: Iterable[SubtaskReport],
     importance_by_id: Mapping[str, Importance],
 ) -> str:
-    """Returns a sentence for people: the number the rule needs, the completed, and the missing."""
+    """Returns a sentence with the required, the completed and the missing subtasks."""
     counted = _counted(rule, importance_by_id)
     own = [report for report in reports if report.id in counted]
     missing = [f"{report.id} is {report.state}" for report in own if report.state != "completed"]
-    least = needed(rule, importance_by_id)
+    least = needed_subtasks(rule, importance_by_id)
     sentence = (
         f'success "{rule}" needs {least} of the {len(counted)} subtasks that count: '
         f"{len(counted) - len(missing)} completed; {', '.join(missing)}"
@@ -61,19 +61,19 @@ def explain(
 
 def _enough(rule: Rule, completed: Set[str], importance_by_id: Mapping[str, Importance]) -> bool:
     counted = completed & _counted(rule, importance_by_id)
-    return len(counted) >= needed(rule, importance_by_id)
+    return len(counted) >= needed_subtasks(rule, importance_by_id)
 
 
 def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]:
-    """Returns the subtasks that count: the required ones, all under the rule `any`."""
+    """Returns the subtasks that count: the required ones, or all under the rule `any`."""
     required = {id_ for id_, importance in importance_by_id.items() if importance == "required"}
     if rule == "any" or not required:
         return set(importance_by_id)
     return required
 
 
-def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int:
-    """Returns the number of subtasks that must complete, of those that count; at least one.
+def needed_subtasks(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int:
+    """Returns the number of subtasks that must complete, at least one.
 
     Raises ValueError if `rule` is not a valid rule.
     """
@@ -85,12 +85,12 @@ def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int:
 
 
 def nothing_missing(reports: list[SubtaskReport]) -> bool:
-    """True if every subtask that still counts is whole, on every level."""
+    """True if every subtask that counts is whole, on every level."""
     return all(is_whole(report) for report in reports if report.replaced_by is None)
 
 
 def is_whole(report: SubtaskReport) -> bool:
-    """True if a subtask, with all items of a template, is completed and its finding is whole."""
+    """True if a subtask, with all items of a template, completed with a whole finding."""
     if report.state != "completed":
         return False
     if report.nested is not None and report.nested.status != "completed":

@@ -1,4 +1,4 @@
-"""The times of a run: by the wall clock, one after the other, and along the longest chain."""
+"""The times of a run: elapsed, sequential, and of the longest chain."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,9 +8,9 @@ from temporal_supervisor.supervision.contract.result import SubtaskReport, Timin
 
 
 def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime, held: float = 0.0) -> Timing:
-    """Returns the times of a run with `held` seconds of `wall` for people.
+    """Returns the times of a run; for `held` seconds of `wall` it waited for people.
 
-    The supervisor's `own` are on every path.
+    The supervisor's `own` time is part of every chain.
     """
     times = {report.id: _time(report, now) for report in reports}
     sequential = own + sum(times.values(), timedelta()).total_seconds()
@@ -32,7 +32,7 @@ def _time(report: SubtaskReport, now: datetime) -> timedelta:
 
 
 def longest_chain(reports: Sequence[SubtaskReport], now: datetime) -> tuple[timedelta, list[str]]:
-    """Returns the time and the subtasks of the chain of dependencies that took longest."""
+    """Returns the slowest chain of dependencies: its time and its subtasks."""
     times = {report.id: _time(report, now) for report in reports}
     depends_on = {report.id: [d for d in report.depends_on if d in times] for report in reports}
     chains: dict[str, tuple[timedelta, list[str]]] = {}

@@ -1,1 +1,1 @@
-"""Findings of earlier runs: which ones are the same work, and what a plan takes of them."""
+"""Findings of earlier runs: which are the same work, and which a plan takes."""

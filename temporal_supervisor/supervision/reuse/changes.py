@@ -1,4 +1,4 @@
-"""Differences between a run and the earlier one it repeats: findings, rows and figures."""
+"""Differences between a run and the earlier run that it repeats: findings, rows, figures."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -17,7 +17,7 @@ Row = Mapping[str, str]
 
 
 class Change(Model):
-    """A difference to the earlier run, both sides of it; what is `new` or `gone` has one."""
+    """A difference from the earlier run, with both sides; one that is `new` or `gone` has one."""
 
     kind: Literal["new", "gone", "changed"]
     name: str
@@ -26,18 +26,18 @@ class Change(Model):
 
 
 def repeats(before: RunResult, after: RunResult) -> bool:
-    """True if a run carried out the plan of the earlier one: it has the same subtasks."""
+    """True if a run carried out the earlier run's plan: its subtasks have the same ids."""
     known, own = _planned(before), _planned(after)
     return bool(own) and own <= known
 
 
 def _planned(result: RunResult) -> set[str]:
-    """Returns the ids of the subtasks that the plan names: all but those of items."""
+    """Returns the ids of the subtasks that the plan lists, without those of items."""
     return {report.id for report in result.subtasks if report.template is None}
 
 
 def names_of(result: RunResult) -> dict[str, str]:
-    """Returns the names of subtasks that have findings: those of items are what they are for."""
+    """Returns the display names of subtasks with findings: their id, or their item."""
     names: dict[str, str] = {}
     for report in result.subtasks:
         if report.finding is not None and report.counts is None:
@@ -46,10 +46,10 @@ def names_of(result: RunResult) -> dict[str, str]:
 
 
 def text_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
-    """Returns the differences between findings by name, the new ones first."""
+    """Returns the differences between findings by name, new ones first."""
     new, gone = _only_in(after, before), _only_in(before, after)
-    found = [_new(name, after[name]) for name in new]
-    found += [_gone(name, before[name]) for name in gone]
+    found = [_new_row(name, after[name]) for name in new]
+    found += [_gone_row(name, before[name]) for name in gone]
     for name, text in after.items():
         if name in before and before[name] != text:
             found.append(_changed(name, before[name], text))
@@ -57,12 +57,12 @@ def text_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Ch
 
 
 def _only_in(these: Iterable[str], others: Container[str]) -> list[str]:
-    """Returns the names that are not among the others."""
+    """Returns the names that are not in `others`."""
     return [name for name in these if name not in others]
 
 
 def _changed(name: str, before: str, after: str) -> Change:
-    """Returns the lines of two texts that differ, side by side."""
+    """Returns the differing lines of two texts, side by side."""
     old, new = before.splitlines()[:_LINES], after.splitlines()[:_LINES]
     left: list[str] = []
     right: list[str] = []
@@ -71,33 +71,33 @@ def _changed(name: str, before: str, after: str) -> Change:
             begin, end, new_begin, new_end = places
             left += old[begin:end]
             right += new[new_begin:new_end]
-    return _differing(name, "\n".join(left), "\n".join(right))
+    return _changed_row(name, "\n".join(left), "\n".join(right))
 
 
 def row_changes(table: str, before: Sequence[Row], after: Sequence[Row]) -> list[Change]:
-    """Returns the differences between two tables of items, whose rows are known by their items."""
+    """Returns the differences between two tables of items, whose rows are matched by item."""
     old = {f"{table}: {_source(row)}": row for row in before}
     new = {f"{table}: {_source(row)}": row for row in after}
-    found = [_new(name, _cells(new[name])) for name in _only_in(new, old)]
-    found += [_gone(name, _cells(old[name])) for name in _only_in(old, new)]
+    found = [_new_row(name, _cells(new[name])) for name in _only_in(new, old)]
+    found += [_gone_row(name, _cells(old[name])) for name in _only_in(old, new)]
     for name, row in new.items():
         columns = [column for column in row if _differs(column, old.get(name), row)]
         if columns:
             earlier = {column: old[name].get(column, "") for column in columns}
             later = {column: row[column] for column in columns}
-            found.append(_differing(name, _cells(earlier), _cells(later)))
+            found.append(_changed_row(name, _cells(earlier), _cells(later)))
     return found
 
 
-def _new(name: str, after: str) -> Change:
+def _new_row(name: str, after: str) -> Change:
     return Change(kind="new", name=name, after=_first(after))
 
 
-def _gone(name: str, before: str) -> Change:
+def _gone_row(name: str, before: str) -> Change:
     return Change(kind="gone", name=name, before=_first(before))
 
 
-def _differing(name: str, before: str, after: str) -> Change:
+def _changed_row(name: str, before: str, after: str) -> Change:
     return Change(kind="changed", name=name, before=_first(before), after=_first(after))
 
 

@@ -1,4 +1,4 @@
-"""Plans that build on earlier runs: findings that they name, and the plan of a run once more."""
+"""Plans that build on earlier runs: their findings by name, and a plan carried out again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
@@ -13,7 +13,7 @@ _ITEMS_NAMED = 50  # of a template that a plan names: more would fill the answer
 
 
 class EarlierFinding(Model):
-    """A finding of an earlier run, as a planner sees it: `id` is the subtask's in that run."""
+    """A finding of an earlier run, as a planner sees it; `id` is its subtask's in that run."""
 
     id: str
     role: str = ""
@@ -22,9 +22,9 @@ class EarlierFinding(Model):
 
 
 class EarlierWork(Model):
-    """An earlier run as a planner sees it.
+    """An earlier run, as a planner sees it.
 
-    A plan names its findings as `place/t2`, or with the run's id.
+    Plans refer to its findings by `place/t2`, such as `r1/t2`, or by the run's id.
     """
 
     run_id: str
@@ -35,16 +35,16 @@ class EarlierWork(Model):
 
 
 def texts_in(work: EarlierWork) -> list[str]:
-    """Returns the texts of an earlier run that a direct answer may rest on."""
+    """Returns the texts of an earlier run that a direct answer may use."""
     return [work.answer, *(finding.summary for finding in work.findings)]
 
 
 def with_earlier(
     plan: Plan, works: Sequence[EarlierWork], roles: Iterable[str], generalist: str
 ) -> tuple[Plan, list[str]]:
-    """Returns the plan with a subtask for each earlier finding that it names, and problems.
+    """Returns the plan with a subtask for each earlier finding in it, and its problems.
 
-    They come first, and have their findings when the run begins.
+    These subtasks come first, and have their findings when the run begins.
     """
     known, ids = set(roles), {subtask.id for subtask in plan.subtasks}
     added = dict[str, Subtask]()
@@ -60,7 +60,7 @@ def with_earlier(
             if not found:
                 problems.append(_unknown(subtask, dependency, works))
             for number, finding in found:
-                taken = _taken(number, works[number], finding, known, generalist)
+                taken = _subtask_taking(number, works[number], finding, known, generalist)
                 added[taken.id] = taken
                 depends_on.append(taken.id)
         subtasks.append(subtask.model_copy(update={"depends_on": list(dict.fromkeys(depends_on))}))
@@ -69,7 +69,7 @@ def with_earlier(
 
 
 def _named(dependency: str, works: Sequence[EarlierWork]) -> list[tuple[int, EarlierFinding]]:
-    """Returns the findings that a name such as `r1/t2` means, each with the number of its run."""
+    """Returns the findings that a name such as `r1/t2` means, each with its run's number."""
     place, _, source = dependency.rpartition("/")
     for number, work in enumerate(works):
         if place not in (work.place, work.run_id):
@@ -87,7 +87,7 @@ def _unknown(subtask: Subtask, dependency: str, works: Sequence[EarlierWork]) ->
     return f"{words}, which is no finding of an earlier run; there are: {listed}"
 
 
-def _taken(
+def _subtask_taking(
     number: int,
     work: EarlierWork,
     finding: EarlierFinding,
@@ -107,14 +107,14 @@ def _taken(
 
 
 def earlier_ids(plan: Plan) -> list[str]:
-    """Returns the ids of the subtasks of a plan that are findings of earlier runs."""
+    """Returns the ids of the plan's subtasks that take findings of earlier runs."""
     return [subtask.id for subtask in plan.subtasks if subtask.taken_from and not subtask.template]
 
 
 def plan_again(plan: Plan, run_id: str) -> Plan:
-    """Returns the plan of a run as it may be carried out once more.
+    """Returns the plan of a run in the form in which it can be carried out again.
 
-    Subtasks that were replaced are left out, and what the run itself took by name is named as its
+    Replaced subtasks are left out. Findings that the run took from elsewhere are referred to as its
     own.
     """
     named = plan.folded().subtasks
@@ -134,10 +134,10 @@ def plan_again(plan: Plan, run_id: str) -> Plan:
 
 
 def plan_of_failed(plan: Plan, reports: Sequence[SubtaskReport], run_id: str) -> Plan:
-    """Returns the plan of a run in which only what failed, or was made without it, is done again.
+    """Returns the plan of a run in which only failed work is done again.
 
-    All other findings are taken by name, whatever they were made from: nothing is looked up or sent
-    again.
+    That is failed subtasks, and those that were done without them. All other findings are taken by
+    name, whatever they are based on: nothing is looked up or sent again.
     """
     again = plan_again(plan, run_id)
     states = {report.id: report for report in reports}
@@ -158,14 +158,14 @@ def plan_of_failed(plan: Plan, reports: Sequence[SubtaskReport], run_id: str) ->
 
 
 def _is_done(report: SubtaskReport) -> bool:
-    """True if a subtask completed, a template with all of its items."""
+    """True if a subtask completed, with all items of a template."""
     counts = report.counts
     is_all = counts is None or counts.completed == counts.total
     return report.state == "completed" and is_all and not report.stale
 
 
 def _in_order(subtasks: Sequence[Subtask]) -> list[Subtask]:
-    """Returns the subtasks, each behind those that it depends on."""
+    """Returns the subtasks, each after its dependencies."""
     by_id = {subtask.id: subtask for subtask in subtasks}
     graph = {subtask.id: subtask.depends_on for subtask in subtasks}
     return [by_id[subtask_id] for subtask_id in TopologicalSorter(graph).static_order()]

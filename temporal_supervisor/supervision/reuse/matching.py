@@ -1,4 +1,4 @@
-"""Findings of earlier runs that a plan takes: of the same recipe, data and findings before them."""
+"""Findings of earlier runs that a plan takes: with equal recipe, data and dependencies."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
@@ -27,10 +27,10 @@ _MOST_EVIDENCE = 60  # calls that a record keeps: of a longer work the first one
 class EarlierOffer(Model):
     """A finding of an earlier run that another run may take.
 
-    `digest` is the hash of its text, `rests_on` the sum of those that it was made from. `files` are
-    the files of its run that it rests on, by their hashes; None if that is not known. It was made
-    on that `day`, on which its outputs depend if it `is_of_day`. `stood_in` is the hash of the role
-    that made it in place of the planned one.
+    `digest` is the hash of its text, and `rests_on` combines the hashes of the findings that it is
+    based on. `files` are the files of its run that it is based on, by hash; None if unknown. It was
+    made on the `day`, on which its outputs depend if it `is_of_day`. `stood_in` is the hash of the
+    role that did the work in place of the planned one.
     """
 
     run_id: str
@@ -47,14 +47,17 @@ class EarlierOffer(Model):
 
     @property
     def reused(self) -> Reused:
-        """The finding's origin; usage that was saved before is saved again."""
+        """The finding's origin, with the usage that taking it saves."""
         before = self.report.reused
         usage = before.usage if before else self.report.usage
         return Reused(run_id=self.run_id, subtask_id=self.report.id, usage=usage)
 
 
 class SavedFinding(Model):
-    """A finding for a subtask, copied into its run, taken if it rests on what is there by then."""
+    """A finding of an earlier run, copied into this run for one subtask.
+
+    It is taken if the findings that it is based on are the same here.
+    """
 
     subtask_id: str
     role: str
@@ -66,9 +69,9 @@ class SavedFinding(Model):
 
 
 class SavedWork:
-    """The findings of earlier runs that subtasks are to take, and the subtasks that lack theirs.
+    """The earlier findings for subtasks, and the subtasks that lack theirs.
 
-    `lost` has for each of these the reason.
+    `lost` has the reason for each of the latter.
     """
 
     def __init__(self) -> None:
@@ -76,16 +79,16 @@ class SavedWork:
         self.lost: dict[str, str] = {}
 
     def look_up_again(self, findings: Iterable[SavedFinding], lost: Mapping[str, str]) -> None:
-        """Takes over what was found for the plan of now."""
+        """Replaces the findings by those for the current plan."""
         self.findings = {finding.subtask_id: finding for finding in findings}
         self.lost = dict(lost)
 
     def among(self, subtask_ids: Iterable[str]) -> list[str]:
-        """Returns the subtasks that take a finding, or lack it."""
+        """Returns the subtasks for which there is a finding, or a reason for lacking it."""
         return [each for each in subtask_ids if each in self.findings or each in self.lost]
 
     def hand_out(self, subtask_id: str) -> tuple[SavedFinding | None, str | None]:
-        """Returns the finding of a subtask, or why it lacks one. It is handed out once."""
+        """Removes and returns the finding of a subtask, or the reason for lacking it."""
         return self.findings.pop(subtask_id, None), self.lost.pop(subtask_id, None)
 
 
@@ -97,11 +100,11 @@ def offered(
     digests: Mapping[str, str],
     parts: RunParts,
 ) -> list[EarlierOffer]:
-    """Returns the findings of a run: those of completed subtasks, with what they rest on.
+    """Returns the findings of a run's completed subtasks, with their basis.
 
-    A subtask without an entry in `found` has no recipe. One that was made without a dependency, or
-    with one that changed since, is offered by its name alone, and so is one by another role whose
-    work is never taken.
+    A subtask without an entry in `found` has no recipe. A finding is offered by its name alone if a
+    dependency failed or has changed since, or if it was made by another role whose work is never
+    taken.
     """
     subtasks = {subtask.id: subtask for subtask in plan.subtasks}
     offers = []
@@ -132,7 +135,7 @@ def offered(
 
 
 def role_sha256(name: str, parts: RunParts) -> str:
-    """Returns the hash of a role of a run; of one that is not known that of its name."""
+    """Returns the hash of a role of a run; for an unknown role the hash of its name."""
     role = parts.roles.get(name)
     exclude = {"capabilities"}
     return sha256_of(name if role is None else role.model_dump(mode="json", exclude=exclude))
@@ -144,9 +147,9 @@ def chosen(
     offers: Sequence[EarlierOffer],
     parts: RunParts,
 ) -> dict[str, EarlierOffer]:
-    """Returns the offer that each subtask of a plan takes; of several the first.
+    """Returns the offer that each subtask of a plan takes, the first of several.
 
-    `found` are the plan's recipes, `parts` those of its run.
+    `found` has the plan's recipes, and `parts` describes its run.
     """
     subtasks = {subtask.id: subtask for subtask in plan.subtasks}
     by_recipe = _by_recipe(offers)
@@ -179,7 +182,7 @@ def _by_recipe(offers: Iterable[EarlierOffer]) -> dict[str, list[EarlierOffer]]:
 
 
 def named_offer(subtask: Subtask, offers: Iterable[EarlierOffer]) -> EarlierOffer | None:
-    """Returns the finding that a subtask takes by name; an item takes that of the same item."""
+    """Returns the finding that a subtask takes by name; items take the same item's."""
     if subtask.taken_from is None:
         return None
     run_id, _, source = subtask.taken_from.rpartition("/")
@@ -192,7 +195,7 @@ def named_offer(subtask: Subtask, offers: Iterable[EarlierOffer]) -> EarlierOffe
 
 
 def is_same_work(offer: EarlierOffer, parts: RunParts) -> bool:
-    """True if a finding of the same recipe would be made in another run: of its data, day, role."""
+    """True if a finding of equal recipe also has the data, day and role of another run."""
     if offer.is_of_day and offer.day != parts.day:
         return False
     if offer.stood_in and offer.stood_in != role_sha256(offer.report.role, parts):
@@ -201,7 +204,7 @@ def is_same_work(offer: EarlierOffer, parts: RunParts) -> bool:
 
 
 def is_same_data(offer: EarlierOffer, files: Mapping[str, str]) -> bool:
-    """True if the files that a finding rests on are the same in another run."""
+    """True if another run has the same files as those that a finding is based on."""
     if offer.files is None:
         return False
     if offer.all_files:
@@ -216,10 +219,10 @@ def with_data(
     files: Mapping[str, str],
     described_by: str = "",
 ) -> EarlierOffer:
-    """Returns an offer with the files that its finding rests on, by the sources of its outputs.
+    """Returns an offer with the files behind its finding, by the sources of its outputs.
 
-    `described_by` is the name of the file that says how the others are read. Words of people are no
-    data that another run has.
+    `described_by` is the file that describes the others, such as `data.toml`. Words of people are
+    not data of a run.
     """
     if _is_of_people(record) or len(record.evidence) >= _MOST_EVIDENCE:
         return offer
@@ -242,7 +245,7 @@ def _is_of_people(record: FindingRecord) -> bool:
 
 
 def _file_named(source: str, files: Mapping[str, str]) -> str:
-    """Returns the file that a source is, or a part of; empty if there is none."""
+    """Returns the file that a source names, or of which it names a part; empty without one."""
     if source in files:
         return source
     page = source.rpartition(" p. ")[0]
@@ -255,6 +258,6 @@ def _file_named(source: str, files: Mapping[str, str]) -> str:
 
 
 def saved_usage(reports: Iterable[SubtaskReport]) -> Usage | None:
-    """Returns the sum of what findings of earlier runs saved; None without any."""
+    """Returns the usage that findings of earlier runs saved; None without such findings."""
     origins = [report.reused for report in reports if report.reused is not None]
     return sum((origin.usage for origin in origins), Usage()) if origins else None

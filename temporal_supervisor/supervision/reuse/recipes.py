@@ -1,8 +1,8 @@
-"""Recipes of subtasks: hashes of all that a finding is made from.
+"""Recipes of subtasks: hashes of everything that a finding is made from.
 
-Two subtasks of the same recipe ask for the same work, whatever their ids and their runs. What has
-no recipe is never taken from an earlier run: work with effects, of people, and on data that no
-hash can stand for. A team within a team counts as one tool, which reads all files.
+Two subtasks with the same recipe ask for the same work, whatever their ids and runs. Work without a
+recipe is never taken from an earlier run: work with effects, work of people, and work on data that
+no hash can identify. A team within a team counts as one tool that reads all files.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _WITH_TABLES = ", table"  # behind a file's name, in the text of an item with ta
 
 
 class ToolState(Model):
-    """A tool as a run has it: the hash of its definition, its rights and its own data."""
+    """A tool in a run: the hash of its definition, its rights and its own data."""
 
     sha256: str
     stays: Stays = "never"
@@ -41,10 +41,10 @@ class ToolState(Model):
 
 
 class RoleState(Model):
-    """The part of a role that the work of its worker agents depends on.
+    """The part of a role that its worker agents' work depends on.
 
-    A role that is no agent's (a person, a team) has no `tools` and `is_agent` False; one that is a
-    team has the state of this `team`, where it is known.
+    A role without worker agents (a person, a team) has no `tools`, and `is_agent` is False. For a
+    team it is the state of that `team`, if known.
     """
 
     prompt: str = ""
@@ -60,15 +60,14 @@ class RoleState(Model):
 
     @property
     def works_with(self) -> dict[str, ToolState]:
-        """The states of its tools by name, or that of its team."""
+        """The states of its tools by name, or of its team's."""
         return self.tools if self.team is None else {"its team": self.team}
 
 
 class RunParts(Model):
-    """The parts of a run that its subtasks share: roles, effort, and data by their hashes.
+    """The parts of a run that its subtasks share: roles, effort, and data by hash.
 
-    `extracts` is True if the run's model is the stand-in, `from_others` if its data was written by
-    others.
+    `extracts` is True if the run's model is the stand-in, `from_others` if others wrote its data.
     """
 
     roles: dict[str, RoleState]
@@ -88,14 +87,14 @@ def sha256_of(value: Any) -> str:
 
 
 def digest_sum(digests: Sequence[str]) -> str:
-    """Returns the hash of some hashes, in any order; empty without any."""
+    """Returns a hash of hashes, independent of their order; empty without any."""
     return sha256_of(sorted(digests)) if digests else ""
 
 
 def recipes(plan: Plan, parts: RunParts, taken: Mapping[str, str]) -> dict[str, str]:
-    """Returns the recipe of each subtask that has one.
+    """Returns the recipes of the subtasks that have one.
 
-    A subtask whose finding is `taken` from an earlier run by name has the hash of that finding.
+    A subtask whose finding is `taken` by name from an earlier run has the hash of that finding.
     """
     subtasks = {subtask.id: subtask for subtask in plan.subtasks}
     graph = {subtask.id: subtask.depends_on for subtask in plan.subtasks}
@@ -119,7 +118,7 @@ def recipes(plan: Plan, parts: RunParts, taken: Mapping[str, str]) -> dict[str, 
 
 
 def why_never(subtask: Subtask, parts: RunParts) -> str | None:
-    """Returns the reason why a subtask is always done anew; None if it need not be."""
+    """Returns the reason why a subtask is always done again; None if there is none."""
     if subtask.for_each is not None:
         return "its items are compared one by one"
     for role in _roles_of(subtask, parts):
@@ -133,7 +132,7 @@ def why_never(subtask: Subtask, parts: RunParts) -> str | None:
 
 
 def why_never_of(role: RoleState) -> str | None:
-    """Returns the reason why all work of a role is done anew; None if it need not be."""
+    """Returns the reason why a role's work is always done again; None if there is none."""
     if not role.is_agent and role.team is None:
         return "its role is a person, or a team that is not known"
     live = [name for name, tool in role.works_with.items() if tool.stays == "never"]
@@ -146,7 +145,7 @@ def asks_for_today(sql: str) -> bool:
 
 
 def _content(subtask: Subtask, parts: RunParts, before: Sequence[str]) -> dict[str, Any]:
-    """Returns the parts of a recipe that its subtask has by itself, and those of its run."""
+    """Returns the contents of a recipe: the subtask's own, and its run's."""
     roles = [role for role in _roles_of(subtask, parts) if role is not None]
     is_dated = any(tool.stays == "day" for role in roles for tool in role.works_with.values())
     return {
@@ -164,14 +163,14 @@ def _content(subtask: Subtask, parts: RunParts, before: Sequence[str]) -> dict[s
 
 
 def _roles_of(subtask: Subtask, parts: RunParts) -> list[RoleState | None]:
-    """Returns the roles that may do a subtask; None for one that is not known."""
+    """Returns the roles that may do a subtask; None for an unknown one."""
     return [parts.roles.get(name) for name in names_of_roles(subtask, parts)]
 
 
 def names_of_roles(subtask: Subtask, parts: RunParts) -> list[str]:
-    """Returns the names of the roles that may do a subtask: those of its candidates, too.
+    """Returns the names of the roles that may do a subtask, candidates included.
 
-    Of several that are able to do an `auto` one the load decides, which says nothing of the work.
+    Which of several able roles does an `auto` subtask depends on the load, not on the work.
     """
     if subtask.role == "auto" and subtask.capabilities:
         wanted = set(subtask.capabilities)
@@ -183,7 +182,7 @@ def names_of_roles(subtask: Subtask, parts: RunParts) -> list[str]:
 
 
 def _own_file(subtask: Subtask, subtasks: Mapping[str, Subtask], parts: RunParts) -> str:
-    """Returns the hash of the file that an item is; empty for other subtasks."""
+    """Returns the hash of the file that is the subtask's item; empty for other subtasks."""
     template = subtasks.get(subtask.template or "")
     if template is None or not (template.for_each or "").startswith(_FILES):
         return ""
@@ -191,7 +190,7 @@ def _own_file(subtask: Subtask, subtasks: Mapping[str, Subtask], parts: RunParts
 
 
 def file_of_item(item: str, files: Mapping[str, str]) -> str:
-    """Returns the name of the file that the text of an item begins with; empty if there is none."""
+    """Returns the name of the file at the beginning of an item; empty without one."""
     name = item
     while name not in files:
         name, mark, _ = name.rpartition(_WITH_TABLES)

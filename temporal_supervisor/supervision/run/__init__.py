@@ -1,1 +1,1 @@
-"""A run under way: the state of its subtasks and what follows from it."""
+"""The state of a run: its subtasks, budget, waits and decisions."""

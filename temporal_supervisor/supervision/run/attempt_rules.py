@@ -1,4 +1,4 @@
-"""The rules after a worker agent's end: whether its attempt is continued, and whether its subtask is retried."""
+"""The rules after a worker agent has ended: whether to continue, retry or give up."""
 
 from datetime import timedelta
 from enum import Enum, auto
@@ -16,7 +16,7 @@ _OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED}
 
 
 class AfterAgent(Enum):
-    """The next step of an attempt after its worker agent has ended."""
+    """The next step of an attempt whose worker agent has ended."""
 
     END = auto()  # the attempt has ended, too
     # With the run if that is paused, with another grant if its own is used up, or after going
@@ -28,7 +28,7 @@ class AfterAgent(Enum):
 
 
 def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
-    """Returns the next step of the attempt; a run that has a finding waits rather than fails."""
+    """Returns the next step of an attempt; if it has a finding, it waits rather than fails."""
     if not can_resume or (problem is not None and problem not in RESUMABLE):
         return AfterAgent.END
     if problem in ACCOUNT:
@@ -41,9 +41,10 @@ def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: 
 
 
 def is_tried_again(problem: ErrorKind, failures: int, declined: int) -> bool:
-    """True if the same role tries again after so many failed attempts, the last of them with `problem`.
+    """True if the same role tries again after this many failed attempts.
 
-    `declined` of them were refusals or `CannotDo`: such a subtask is described better once only.
+    `problem` is the last failure. `declined` attempts were refusals or `CannotDo`: their subtask
+    gets a better description only once.
     """
     may_do_better = problem not in DECLINED or declined <= limits.DECLINED_REFINES
     if problem in OF_THE_REQUEST:
@@ -52,31 +53,40 @@ def is_tried_again(problem: ErrorKind, failures: int, declined: int) -> bool:
 
 
 def is_retried(problem: ErrorKind) -> bool:
-    """True if another attempt may do better, by the same role or by its fallback.
+    """True if another attempt may succeed, by the same role or by its fallback.
 
-    It may not where the failure is the doing of account, store, budget or person.
+    It may not if the failure was caused by the account, the store, the budget or a person.
     """
     return problem in OF_THE_REQUEST or problem not in FATAL | STORE | _OTHERS_DOING
 
 
 def back_off(failures: int) -> timedelta:
-    """Returns the time from a failure to the next attempt: twice as long after each one."""
+    """Returns the time before the next attempt, which doubles with each failure."""
     return limits.ATTEMPT_PAUSE * float(2 ** (failures - 1))
 
 
 def child_id(workflow_id: str, subtask_id: str, attempt: int, candidate: int = 0) -> str:
-    """Returns the workflow id of a subtask attempt under a supervisor's, or of one candidate of it."""
+    """Returns the workflow id of a subtask attempt, or of one candidate of it.
+
+    `run-1/t2/1` is the first attempt of t2, and `run-1/t2/1.2` its second candidate.
+    """
     return f"{workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
 
 
 def is_child_id(workflow_id: str, parent_id: str | None) -> bool:
-    """True if `child_id` made the id for a child of this parent: a run has no parent, or a workflow of another kind."""
+    """True if `workflow_id` was made by `child_id` for a child of `parent_id`.
+
+    A run has no parent, or a parent that is a workflow of another kind.
+    """
     above, _, attempt = workflow_id.rpartition("/")
     return above.rpartition("/")[0] == parent_id and attempt.replace(".", "").isdecimal()
 
 
 def supervisor_of(root_id: str, wait_id: str) -> str:
-    """Returns the workflow id of the supervisor in whose run a wait of that id stands: the root's for what is no id."""
+    """Returns the workflow id of the supervisor whose run has the wait with that id.
+
+    It is the root's for a text that is no wait id.
+    """
     place = wait_id.partition(":")[0].split("/")
     above = place[:-1] if place[-1].startswith("plan.") else place[:-2]
     return root_id if len(above) % 2 else "/".join([root_id, *above])
@@ -85,6 +95,6 @@ def supervisor_of(root_id: str, wait_id: str) -> str:
 def subtask_path(workflow_id: str, run_id: str) -> str:
     """Returns the path of a worker agent's subtask from the root, such as t3/t1.
 
-    "" for the run itself.
+    It is "" for the run itself.
     """
     return "/".join(workflow_id.removeprefix(run_id).split("/")[1::2])

@@ -1,10 +1,9 @@
 """The board: the states of all subtasks, and the subtasks that may start now.
 
-One instance lives in a run. Its methods are the only way a subtask changes state.
-
-A template waits until its items are known. From then on its state follows theirs, and it is no part
-of the board's counts. Each change has a number: a reader asks for the subtasks that changed after
-the last number it knows.
+A run has one board, whose methods are the only way to change a subtask's state. A template waits
+until its items are known. After that its state follows theirs, and it is not counted itself.
+Changes are numbered, so that a reader can ask for the subtasks that changed after the last one it
+knows.
 """
 
 from collections import Counter
@@ -44,7 +43,7 @@ _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
 class Board:
     """The subtasks of a plan without `problems`.
 
-    A change that the states do not allow raises ValueError.
+    Methods raise ValueError for a change that the states do not allow.
     """
 
     def __init__(self, plan: Plan, now: Callable[[], datetime]) -> None:
@@ -63,9 +62,9 @@ class Board:
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
-        """Takes over a later revision: adds new subtasks, and marks replaced ones.
+        """Adopts a later revision: adds new subtasks and marks replaced ones.
 
-        Dependents that were skipped wait again.
+        Skipped dependents of replaced subtasks wait again.
         """
         for subtask in plan.subtasks:
             self._add(subtask)
@@ -79,7 +78,7 @@ class Board:
                 self._move(report.id, "waiting").error = None
 
     def _add(self, subtask: Subtask) -> None:
-        """Adds a subtask of a revision, or takes over what the revision changed of it."""
+        """Adds a subtask of a revision, or adopts the revision's changes to it."""
         self._subtasks[subtask.id] = subtask
         report = self._reports.get(subtask.id)
         if report is not None:
@@ -99,7 +98,7 @@ class Board:
             self._mark_replaced(subtask)
 
     def _index(self, plan: Plan) -> None:
-        """Computes all that is looked up by place, by dependency or by state."""
+        """Computes the indexes by place, by dependency and by state."""
         self._order = [subtask.id for subtask in plan.subtasks]
         self._reports = {subtask_id: self._reports[subtask_id] for subtask_id in self._order}
         self._templates = [subtask.id for subtask in plan.subtasks if subtask.for_each]
@@ -120,13 +119,13 @@ class Board:
             self._sort_in(subtask_id)
 
     def _note_change(self, subtask_id: str) -> SubtaskReport:
-        """Numbers a change of a subtask, and returns its report."""
+        """Numbers a change of a subtask and returns the subtask's report."""
         self.version += 1
         self._changed[subtask_id] = self.version
         return self._reports[subtask_id]
 
     def changed_since(self, version: int) -> list[SubtaskReport]:
-        """Returns the subtasks that changed after that change, in the order of the plan."""
+        """Returns the subtasks that changed after the change `version`, in plan order."""
         return [report for report in self._reports.values() if self._changed[report.id] > version]
 
     def _add_item(self, template: SubtaskReport) -> None:
@@ -137,7 +136,7 @@ class Board:
         template.counts.waiting += 1
 
     def _mark_replaced(self, subtask: Subtask) -> None:
-        """Marks the subtasks that this one replaces, with all items of a template."""
+        """Marks the subtasks that this one replaces, with all items of templates."""
         if not subtask.replaces:
             return
         for report in self._reports.values():
@@ -145,7 +144,7 @@ class Board:
                 report.replaced_by = subtask.id
 
     def leave_out(self, template: str, items: int, why: str) -> None:
-        """Adds items of a template that get no subtask."""
+        """Records items of a template that get no subtask."""
         counts = self._reports[template].counts
         if counts is None or not items:
             return
@@ -157,9 +156,9 @@ class Board:
         self._left_out[template] = reason
 
     def expandable(self) -> list[str]:
-        """Returns the templates whose items can be known.
+        """Returns the templates whose items can be determined now.
 
-        Their dependencies have ended, one with success.
+        Their dependencies have ended, at least one of them with success.
         """
         found = []
         for template in self._templates:
@@ -169,17 +168,17 @@ class Board:
         return found
 
     def names_items(self, subtask_id: str) -> bool:
-        """True if the finding of a subtask is to name items."""
+        """True if the finding of a subtask must list items."""
         own = template_of(subtask_id) or subtask_id
         return any(self._subtasks[template].names_items_of == own for template in self._templates)
 
     @property
-    def named(self) -> int:
-        """The number of subtasks that the plan names: all but those of items."""
+    def named_count(self) -> int:
+        """The number of subtasks that the plan lists, without those of items."""
         return self._named
 
     @property
-    def items(self) -> int:
+    def item_count(self) -> int:
         """The number of subtasks that are items."""
         return sum(template_of(subtask_id) is not None for subtask_id in self._reports)
 
@@ -190,11 +189,11 @@ class Board:
         return self._reports[subtask_id]
 
     def subtask(self, subtask_id: str) -> Subtask:
-        """Returns the subtask as planned."""
+        """Returns the planned subtask with that id."""
         return self._subtasks[subtask_id]
 
     def reports(self) -> list[SubtaskReport]:
-        """Returns all subtasks in the order of the plan."""
+        """Returns all subtasks in plan order."""
         return list(self._reports.values())
 
     def counts(self) -> Counts:
@@ -202,11 +201,14 @@ class Board:
         return Counts.model_validate({"total": self._states.total(), **self._states})
 
     def ready(self) -> Iterator[str]:
-        """Yields the ids whose dependencies have ended, one with success, in the order of the plan."""
+        """Yields the ids of subtasks that can start, in plan order.
+
+        Their dependencies have ended, at least one of them with success.
+        """
         return map(self._order.__getitem__, sorted(self._ready))
 
     def skip_blocked(self) -> list[str]:
-        """Skips each waiting subtask whose dependencies all ended without success.
+        """Skips waiting subtasks whose dependencies all ended without success.
 
         Returns their ids.
         """
@@ -225,14 +227,14 @@ class Board:
     def _has_ground(self, report: SubtaskReport) -> bool:
         """True if a dependency succeeded, or none is needed.
 
-        An item needs none: the finding that names it has succeeded.
+        An item needs none: the finding that lists it has succeeded.
         """
         if report.template or not report.depends_on:
             return True
         return any(self._completed(dependency) for dependency in report.depends_on)
 
     def _sort_in(self, subtask_id: str) -> None:
-        """Lists a subtask among those that are ready, or blocked, or neither."""
+        """Lists a subtask as ready, as blocked, or as neither."""
         report, place = self._reports[subtask_id], self._place[subtask_id]
         self._ready.discard(place)
         self._blocked.discard(place)
@@ -244,13 +246,13 @@ class Board:
             self._ready.add(place)
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
-        """Returns the dependencies of a subtask that did not succeed; items as their template."""
+        """Returns gaps for the dependencies that did not succeed; items as their template."""
         names = folded(self._reports[subtask_id].depends_on)
         missing = [name for name in names if is_missing(self._reports[name])]
         return [gap_of(self._reports[name], self._reports, self._left_out) for name in missing]
 
     def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
-        """Returns the dependencies of a subtask that succeeded."""
+        """Returns the dependencies that succeeded."""
         succeeded = filter(self._completed, self._reports[subtask_id].depends_on)
         return [self._reports[name] for name in succeeded]
 
@@ -258,11 +260,11 @@ class Board:
         return self._reports[subtask_id].state == "completed"
 
     def begin(self, subtask_id: str, role: str) -> None:
-        """Marks a subtask as running, and by which role."""
+        """Marks a subtask as running, by that role."""
         self._move(subtask_id, "running").role = role
 
     def start(self, subtask_id: str, role: str) -> SubtaskReport:
-        """Begins the next attempt of a subtask, by a role."""
+        """Begins the next attempt of a subtask, by that role, and returns its report."""
         self.begin(subtask_id, role)
         self._outdated.discard(subtask_id)
         report = self._reports[subtask_id]
@@ -273,23 +275,23 @@ class Board:
         return report
 
     def note_workflow(self, subtask_id: str, workflow_id: str) -> None:
-        """Sets the child workflow that works on a subtask."""
+        """Records the child workflow that works on a subtask."""
         self._note_change(subtask_id).workflow_id = workflow_id
 
     def note_model(self, subtask_id: str, model: str | None) -> None:
-        """Sets the model that works on a subtask."""
+        """Records the model that works on a subtask."""
         self._note_change(subtask_id).model = model
 
     def note_nested(self, subtask_id: str, run: NestedRun) -> None:
-        """Sets the facts known of the nested run that works on a subtask, or worked on it last."""
+        """Records the known facts of a subtask's current or last nested run."""
         self._note_change(subtask_id).nested = run
 
     def put_back(self, subtask_id: str) -> None:
-        """Puts a subtask whose attempt has ended back among those that wait."""
+        """Returns a subtask whose attempt has ended to the waiting ones."""
         self._move(subtask_id, "waiting")
 
     def reopen(self, subtask_id: str) -> None:
-        """Has an ended subtask done again, and those that were skipped because of it.
+        """Makes an ended subtask wait again, with the subtasks that were skipped because of it.
 
         Its finding stays until there is a better one.
         """
@@ -299,7 +301,7 @@ class Board:
             if is_blocked(self._reports[dependent]):
                 self.reopen(dependent)
 
-    def parts(self, subtask_id: str) -> list[str]:
+    def open_parts(self, subtask_id: str) -> list[str]:
         """Returns the open parts of a subtask: itself, or the open items of a template."""
         reports = [self._reports[subtask_id]]
         if reports[0].counts is not None:
@@ -307,30 +309,30 @@ class Board:
         return [report.id for report in reports if report.state in _OPEN]
 
     def skip(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
-        """Ends a subtask that a person does not want, with what it had.
+        """Ends a subtask that a person does not want, with the finding so far.
 
-        One that was reopened keeps its finding.
+        A reopened subtask keeps its finding.
         """
         if subtask_id in self._once_completed:
-            self.keep(subtask_id)
+            self.keep_finding(subtask_id)
         else:
             self.end(subtask_id, "skipped", error, finding)
 
-    def keep(self, subtask_id: str) -> None:
-        """Ends a reopened subtask with the finding it had."""
+    def keep_finding(self, subtask_id: str) -> None:
+        """Ends a reopened subtask with its previous finding."""
         if self._reports[subtask_id].state == "waiting":
             self._move(subtask_id, "running")
         self._finish(subtask_id, "completed")
 
     def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
-        """Adds the usage of an attempt, however it ended, and sets the gaps of a nested run."""
+        """Adds the usage of an attempt and sets the gaps of a nested run."""
         report = self._note_change(subtask_id)
         report.turns += turns
         report.usage += usage
         report.gaps = list(gaps)
 
     def complete(self, subtask_id: str, finding: Finding) -> None:
-        """Ends a subtask that succeeded; findings built on another finding of it are marked."""
+        """Ends a subtask that succeeded, and marks findings that were built on its previous one."""
         if finding.text_ref != self.text_ref(subtask_id):
             self.mark_stale([subtask_id])
         report = self._finish(subtask_id, "completed")
@@ -343,7 +345,7 @@ class Board:
             template.error = None
 
     def take_over(self, subtask_id: str, finding: Finding, origin: Reused) -> None:
-        """Ends a subtask at work with a finding of an earlier run."""
+        """Ends a running subtask with a finding of an earlier run."""
         self.complete(subtask_id, finding)
         self._note_change(subtask_id).reused = origin
 
@@ -353,9 +355,9 @@ class Board:
         return finding.text_ref if finding else None
 
     def mark_stale(self, changed: Collection[str]) -> dict[str, list[str]]:
-        """Marks findings that build on changed ones.
+        """Marks findings that were built on `changed` ones.
 
-        Returns, for each completed subtask, the changed ones behind it.
+        Returns the changed findings behind each completed subtask.
         """
         stale: dict[str, list[str]] = {}
         for subtask_id in changed:
@@ -375,10 +377,10 @@ class Board:
         error: Problem | None = None,
         finding: Finding | None = None,
     ) -> None:
-        """Ends a subtask that did not complete; `finding` is what it had.
+        """Ends a subtask that did not complete; `finding` is its part, if any.
 
-        Without an `error`, `close` gives the reason. A template of which no item completed has the
-        reason of the last one.
+        Without an `error`, `close` sets the reason. A template without completed items has the
+        reason of its last item.
         """
         report = self._finish(subtask_id, state)
         report.error, report.finding = error, finding
@@ -387,14 +389,14 @@ class Board:
             template.error = report.error
 
     def close(self, error: Problem) -> None:
-        """Stops every subtask that has not ended, but one that was reopened keeps the finding it had.
+        """Stops every subtask that has not ended; reopened ones keep their findings.
 
-        `error` is the reason for these and for those that were stopped before without one.
+        `error` is the reason for these, and for subtasks that were stopped earlier without one.
         """
         for report in reversed(self.reports()):  # items, and then their templates
             if report.counts is None and report.state in _OPEN:
                 if report.id in self._once_completed:
-                    self.keep(report.id)
+                    self.keep_finding(report.id)
                 else:
                     self.end(report.id, "cancelled", error, report.finding)
             elif report.state == "cancelled" and report.error is None:
@@ -432,60 +434,60 @@ class Board:
         return report
 
     def gaps(self) -> list[Gap]:
-        """Returns the gaps of the answer, those of nested runs included.
+        """Returns the gaps of the answer, with those of nested runs.
 
-        A gap that a completed subtask has filled is none.
+        A gap that a completed subtask has filled is left out.
         """
         return gaps_of(self._reports, self._left_out)
 
     def partial_findings(self) -> list[Gap]:
-        """Returns the gaps in partial findings, but for those that a team's gaps name."""
+        """Returns a gap for each partial finding, unless a team's own gaps name it."""
         return partial_gaps(self._reports)
 
     def current(self) -> list[SubtaskReport]:
-        """Returns the subtasks of the last revision: without those that were replaced."""
+        """Returns the subtasks of the last revision, without replaced ones."""
         return [report for report in self._reports.values() if report.replaced_by is None]
 
     def running(self) -> list[str]:
-        """Returns the ids of the subtasks that are worked on, in the order of the plan."""
+        """Returns the ids of running subtasks in plan order."""
         return [self._order[place] for place in sorted(self._at_work)]
 
     def in_flight(self) -> Counter[str]:
-        """Returns the number of running subtasks of each role."""
+        """Returns the number of running subtasks by role."""
         return Counter(self._reports[subtask_id].role for subtask_id in self.running())
 
-    def agents(self, slots: int) -> int:
+    def agent_count(self, slots: int) -> int:
         """Returns the number of worker agents of the next `slots` subtasks, running ones first.
 
-        Each candidate counts as one.
+        Each candidate counts.
         """
         waiting = (report.id for report in self._reports.values() if report.state == "waiting")
         first = islice(chain(self.running(), waiting), slots)
         return sum(self._subtasks[subtask_id].candidates for subtask_id in first)
 
     def ready_beside(self, subtask_id: str) -> int:
-        """Returns the number of other subtasks that could begin at once."""
+        """Returns the number of other subtasks that could begin now."""
         return len(self._ready - {self._place[subtask_id]})
 
     def unfinished(self) -> list[SubtaskReport]:
-        """Returns the subtasks that wait or are worked on; items instead of their template."""
+        """Returns the waiting and running subtasks; items in place of their template."""
         open_ones = [report for report in self._reports.values() if report.state in _OPEN]
         return [report for report in open_ones if report.counts is None]
 
     @property
     def has_finding(self) -> bool:
-        """True if any subtask has a finding, also one that is worked on again."""
+        """True if any subtask has a finding, even one that was reopened."""
         if self._states["completed"] > 0:
             return True
         return any(report.finding is not None for report in self._reports.values())
 
     def usable(self) -> list[SubtaskReport]:
-        """Returns subtasks with a finding: completed ones, and others that handed in a part."""
+        """Returns the subtasks with a finding: completed ones, and others with a partial one."""
         return [report for report in self._reports.values() if report.finding is not None]
 
 
 def is_blocked(report: SubtaskReport) -> bool:
-    """True if a subtask was skipped because its dependencies did not succeed, not by a person."""
+    """True if a subtask was skipped because of its dependencies, not by a person."""
     if report.state != "skipped" or report.error is None:
         return False
     return report.error.type == ErrorKind.DEPENDENCIES_FAILED

@@ -1,4 +1,4 @@
-"""Messages of people to a run: decisions, words to its agents, subtasks to repeat or to skip."""
+"""Messages of people to a run: decisions, words to agents, retries and skips."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
@@ -31,11 +31,12 @@ _MOST_STEERS = 20  # in one run: each is part of all later prompts that it is fo
 
 
 class Decision(Model):
-    """A person's decision about the wait `id`, and about the content with the hash `sha256`.
+    """A person's decision about the wait `id` and the content with the hash `sha256`.
 
-    It is `about` a wait of one of these kinds. `text` is the reply, or the comment; `plan` replaces
-    the one that was shown; `by` is the person's own name for himself. Without a hash it decides
-    whatever waits under the id when it arrives, with these arguments if it names their hash.
+    The wait is of one of the kinds in `about`. `text` is the reply or the comment, `plan` replaces
+    the shown plan, and `by` is the person's own name. Without a hash it decides about the content
+    that waits under the id on arrival, if its arguments have the hash `arguments_sha256`, where one
+    is given.
     """
 
     id: str
@@ -73,11 +74,11 @@ def decision_in(update: Decided, path: str = "") -> Decision:
 
 
 class Decisions:
-    """The decisions of a run, each by the hash of the content that it decides, and for no other.
+    """The decisions of a run, by the hash of the decided content.
 
-    The first decision about a content counts, also after a reset: hashes are the same then.
-    `in_advance` is True once the run was reset: a decision may then come again before the work
-    waits for it. `on_taken` gets the hash of each decision that is taken.
+    The first decision about a content counts, also after a reset, because hashes stay the same.
+    `in_advance` is True after a reset: then a decision may be repeated before the work waits for
+    it. `on_taken` is called with the hash of each accepted decision.
     """
 
     def __init__(self) -> None:
@@ -87,16 +88,16 @@ class Decisions:
         # The hash of each decided content by the id of its wait: no id comes twice.
         self._hashes: dict[str, str] = {}
 
-    def wake(self, work: Callable[[str], None]) -> None:
-        """Has the `work` that waits for decisions woken by each one, with its hash."""
+    def set_listener(self, work: Callable[[str], None]) -> None:
+        """Sets the function that is called with the hash of each accepted decision."""
         self.on_taken = work
 
     def allow_in_advance(self) -> None:
-        """Has decisions taken before the work waits for them from now on: the run was reset."""
+        """Allows decisions before the work waits for them, because the run was reset."""
         self.in_advance = True
 
-    def take(self, decision: Decision, waits: Sequence[Wait]) -> str:
-        """Takes a decision that was checked, unless there was one. Returns a reply for people."""
+    def accept(self, decision: Decision, waits: Sequence[Wait]) -> str:
+        """Accepts a checked decision unless there is one already. Returns a reply for people."""
         sha256 = self._hash_of(decision, waits)
         assert sha256 is not None  # see `check`
         if (sha256, decision.about[0]) in self._taken:
@@ -106,8 +107,8 @@ class Decisions:
         self.on_taken(sha256)
         return f"{decision.id}: {decision.choice}"
 
-    def on(self, wait: Wait) -> Decision | None:
-        """Returns the decision about a wait, if there is one."""
+    def decision_about(self, wait: Wait) -> Decision | None:
+        """Returns the decision about a wait; None if there is none."""
         return self._taken.get((wait.sha256, wait.kind))
 
     def check(self, decision: Decision, waits: Sequence[Wait]) -> None:
@@ -127,7 +128,7 @@ class Decisions:
             raise ValueError(f"{nothing}; {_waiting(waits)}")
 
     def _hash_of(self, decision: Decision, waits: Sequence[Wait]) -> str | None:
-        """Returns the hash of the content of a decision: its own, else by the wait of its id."""
+        """Returns the hash of the decided content: the decision's own, else its wait's."""
         if decision.sha256 is not None:
             return decision.sha256
         wait = _named(decision, waits)
@@ -135,7 +136,7 @@ class Decisions:
 
 
 def _check_same(decision: Decision, taken: Decision) -> None:
-    """Raises ValueError unless a decision that comes again is the one that was taken."""
+    """Raises ValueError if a repeated decision differs from the accepted one."""
     if taken.is_same(decision):
         return
     by = f" by {taken.by}" if taken.by else ""
@@ -144,7 +145,7 @@ def _check_same(decision: Decision, taken: Decision) -> None:
 
 
 def _check_fit(decision: Decision, sha256: str | None, wait: Wait) -> None:
-    """Raises ValueError unless a decision about this content fits the wait of its id."""
+    """Raises ValueError if a decision does not fit its wait and the wait's content."""
     again = "Look at it again, then decide"
     if wait.kind not in decision.about:
         raise ValueError(f"'{wait.id}' waits for something else: it is of the kind '{wait.kind}'")
@@ -175,13 +176,13 @@ def _waiting(waits: Sequence[Wait]) -> str:
 
 
 class Instructions(Model):
-    """All words to the agents of a subtask so far: the signal `instructions`.
+    """All words to the agents of a subtask so far: the content of the signal `instructions`.
 
-    The `number` grows with each word, pause and resume: a smaller one comes late. While `paused`
-    agents begin no call; with `now` they also stop the one in flight. `resumes` counts how often
-    the waits for a provider were ended. Nested supervisors get the signal, too: `deadline_at` is
-    theirs, None while the root's clock stands still. It may change alone, so that a later signal
-    has the same number: `sent_at` tells which of two is newer.
+    `number` grows with each word, pause and resume; a smaller one is outdated. While `paused`,
+    agents begin no call; with `now` they also stop the call in flight. `resumes` counts the ends of
+    waits for a provider. Nested supervisors get the signal too: `deadline_at` is theirs, None while
+    the root's clock is held. As it can change alone, a later signal may have the same number; then
+    `sent_at` decides which one is newer.
     """
 
     number: int = 0
@@ -193,34 +194,34 @@ class Instructions(Model):
     sent_at: Annotated[AwareDatetime | None, Field(exclude_if=lambda time: time is None)] = None
 
     def is_new_after(self, known: "Instructions") -> bool:
-        """True if these instructions were sent after those that are known."""
+        """True if these instructions were sent after `known`."""
         if self.number != known.number or self.sent_at is None or known.sent_at is None:
             return self.number >= known.number
         return self.sent_at > known.sent_at
 
 
 class UpdateReplies:
-    """The number of updates `taken`, which the server limits, and the replies by id."""
+    """The number of accepted updates, which the server limits, and the replies by id."""
 
     def __init__(self) -> None:
         self.taken = 0
         self._replies: dict[str, str] = {}
 
-    def count(self) -> None:
-        """Counts an update that is taken."""
+    def count_update(self) -> None:
+        """Counts an accepted update."""
         self.taken += 1
 
-    def to(self, request_id: str | None) -> str | None:
-        """Returns the reply to an update that came before; None if it is new or has no id."""
+    def reply_to(self, request_id: str | None) -> str | None:
+        """Returns the reply to an earlier update with that id; None if it is new or has no id."""
         return self._replies.get(request_id) if request_id else None
 
-    def keep(self, request_id: str, message: str) -> None:
-        """Keeps the reply to an update, for when the update comes again."""
+    def keep_reply(self, request_id: str, message: str) -> None:
+        """Keeps the reply to an update, in case the update is sent again."""
         self._replies[request_id] = message
 
 
 class Steering:
-    """Instructions of people, which work reads before its next step.
+    """Instructions of people, which are applied before the next step of work.
 
     `retries` and `skips` are for the dispatch.
     """
@@ -250,23 +251,23 @@ class Steering:
         self.now = now
         self._toggles += 1
 
-    def say(self, text: str, to: str = ALL) -> None:
-        """Adds a word to the agents of a subtask, or to all."""
+    def add_word(self, text: str, to: str = ALL) -> None:
+        """Adds a word to the agents of the subtask `to`, or to all."""
         self._words.append((to, text))
 
     def comes_late(self, new: Instructions) -> bool:
-        """True if these instructions of the supervisor above, or later ones, have come already."""
+        """True if these or later instructions of the parent supervisor have come already."""
         return not new.is_new_after(self._above)
 
-    def take(self, new: Instructions) -> bool:
-        """Takes over the instructions of the supervisor above: they hold for all work here.
+    def adopt(self, new: Instructions) -> bool:
+        """Adopts the instructions of the parent supervisor, which hold for all work here.
 
-        True if they end waits for a provider.
+        Returns True if they end waits for a provider.
         """
         if self.comes_late(new):
             return False
         for word in new.words[len(self._above.words) :]:
-            self.say(word)
+            self.add_word(word)
         resumed = new.resumes - self._above.resumes
         has_new_pause = (new.paused, new.now) != (self.paused, self.now)
         if has_new_pause or resumed:
@@ -276,7 +277,7 @@ class Steering:
         return resumed > 0
 
     def instructions(self, subtask_id: str) -> Instructions:
-        """Returns the instructions to the agents of a subtask."""
+        """Returns the instructions for the agents of a subtask."""
         own = (ALL, subtask_id, template_of(subtask_id))
         words = [word for to, word in self._words if to in own]
         return Instructions(
@@ -289,13 +290,13 @@ class Steering:
 
     @property
     def words_to_all(self) -> list[str]:
-        """The words that hold for the supervisor's own work, too."""
+        """The words to everybody, which also hold for the supervisor's own work."""
         return [word for to, word in self._words if to == ALL]
 
     # --- checks: each raises ValueError with the present state -----------------------------------
 
     def check_word(self, new: Steer) -> None:
-        """Raises ValueError if the word has no agent left to reach."""
+        """Raises ValueError if the word would reach no agent."""
         if len(self._words) >= _MOST_STEERS:
             often = f"the run was steered {_MOST_STEERS} times"
             raise ValueError(f"{often}: use retry_subtask, with an instruction")
@@ -303,7 +304,7 @@ class Steering:
             self.check_open(new.to)
 
     def check_retry(self, new: RetrySubtask, phase: Phase, *, has_time: bool) -> None:
-        """Raises ValueError if the subtask cannot be worked on again."""
+        """Raises ValueError if the subtask cannot be retried."""
         report, name = self._report(new.subtask_id), quoted(new.subtask_id)
         if phase == "synthesizing":
             raise ValueError("too late: the answer is being written. Start another run")
@@ -328,23 +329,23 @@ class Steering:
             raise ValueError(f"{ended}. retry_subtask has it done again")
 
     def retry(self, new: RetrySubtask) -> None:
-        """Has a subtask worked on again."""
+        """Requests a retry of a subtask."""
         self.retries[new.subtask_id] = new.instruction or ""
 
     def next_retry(self) -> tuple[str, str]:
-        """Takes out the latest request to repeat a subtask: its id and the instruction."""
+        """Removes the latest requested retry and returns its subtask and instruction."""
         return self.retries.popitem()
 
     def forget_retries(self) -> None:
-        """Drops the requests to repeat subtasks."""
+        """Drops all requested retries."""
         self.retries.clear()
 
     def take_skip(self, subtask_id: str) -> Problem:
-        """Takes out the reason to end a subtask."""
+        """Removes the request to skip a subtask and returns its reason."""
         return self.skips.pop(subtask_id)
 
     def skip(self, new: SkipSubtask) -> None:
-        """Has a subtask ended."""
+        """Requests the end of a subtask."""
         reason = f"{new.by or 'a person'} skipped it"
         if new.comment:
             reason += f": {new.comment}"
@@ -363,9 +364,10 @@ class Steering:
 
 
 class Proposals:
-    """The plan that waits for a person's approval, and the roles of approved plans.
+    """The plan that waits for approval, and the roles of approved plans.
 
-    `estimate` was shown last. `number` is the one of the last plan that a person had to decide.
+    `estimate` is the last one shown. `number` is the number of the last plan that a person had to
+    decide about.
     """
 
     def __init__(self) -> None:
@@ -375,24 +377,24 @@ class Proposals:
         self.number = 0
 
     def begin(self, plan: Plan, estimate: Estimate | None) -> None:
-        """Shows a plan that a person has to decide about."""
+        """Shows a plan for a person's decision."""
         self.plan = plan
         self.estimate = estimate
 
     def end(self) -> None:
-        """Shows no plan for a decision any more."""
+        """Stops showing a plan for a decision."""
         self.plan = None
 
     def show_estimate(self, estimate: Estimate | None) -> None:
-        """Shows the estimate of another plan."""
+        """Shows the estimate of a plan that needs no decision."""
         self.estimate = estimate
 
     def approve_roles_of(self, plan: Plan | None) -> None:
-        """Marks the roles of a plan as approved: no later plan needs approval because of them."""
+        """Marks the roles of a plan as approved, so that no later plan needs approval for them."""
         if plan is not None:
             self.approved_roles |= {subtask.role for subtask in plan.subtasks}
 
     def next_number(self, revision: int) -> int:
-        """Returns the number of the next plan: its revision, unless that is used up."""
+        """Returns the number of the next plan: its revision, or the next number not used."""
         self.number = max(self.number + 1, revision)
         return self.number

@@ -1,7 +1,7 @@
-"""The trace of a workflow: its latest events, and every type of them with its sentence.
+"""The trace of a workflow: its latest events, and the sentence for each type of event.
 
-The names of types and fields are public: the query `trace` returns them. Whatever tells people of
-an event asks this table.
+The names of types and fields are public: the query `trace` returns them. Everything that describes
+an event to people uses this table.
 """
 
 import re
@@ -29,7 +29,7 @@ _OPTIONAL = re.compile(r"\[(!?)(\w+)\?([^][]*)\]")
 _FIELD = re.compile(r"{(\w+)(?::(\w+))?}")
 
 
-def _shown(value: JsonValue, noun: str | None) -> str:
+def _field_text(value: JsonValue, noun: str | None) -> str:
     if isinstance(value, list):
         return "; ".join(map(str, value))
     if noun and isinstance(value, int):
@@ -135,9 +135,9 @@ _STOPS: Mapping[str, str] = {
 
 
 def sentence(event: TraceEvent) -> tuple[str, Mood]:
-    """Returns the sentence of an event and its mood.
+    """Returns the sentence and the mood of an event.
 
-    An unknown type, of a later version, is shown as it is.
+    An unknown type, from a later version, is its own sentence.
     """
     if event.type not in SENTENCES:
         return f"{event.type} {event.data or ''}", "faint"
@@ -151,12 +151,12 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
     reason = data.get("stop_reason")
     read = {**data, "stop_reason": _STOPS.get(str(reason), reason)}
     left = _OPTIONAL.sub(optional, text)
-    words = _FIELD.sub(lambda field: _shown(read.get(field[1]), field[2]), left)
+    words = _FIELD.sub(lambda field: _field_text(read.get(field[1]), field[2]), left)
     return words, "bad" if data.get("is_error") else mood
 
 
-def planned(plan: Plan) -> list[JsonValue]:
-    """Returns the first subtasks of a plan, as its event has them.
+def plan_fields(plan: Plan) -> list[JsonValue]:
+    """Returns the first subtasks of a plan, for the plan's event.
 
     The whole plan is at the event's `plan_ref`.
     """
@@ -173,8 +173,8 @@ def planned(plan: Plan) -> list[JsonValue]:
     ]
 
 
-def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
-    """Returns the fields of what a person did: who, why, and the `data` that there are."""
+def update_fields(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
+    """Returns the fields of a person's update: by whom, why, and the non-empty `data`."""
     fields: dict[str, JsonValue] = {**data, "by": update.by, "why": update.comment}
     return {
         name: one_line(value, limits.SENTENCE_BYTES) if isinstance(value, str) else value
@@ -183,19 +183,19 @@ def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
     }
 
 
-def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
-    """Returns the fields of `decided`; without a decision the time for it was over."""
+def decision_fields(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
+    """Returns the fields of the event `decided`; without a decision the wait has expired."""
     shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind, **({"after": wait.after} if wait.after else {})}
     if decision is None:
         return {**shown, "decision": "expired"}
-    said = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}
-    return {**shown, "decision": decision.choice, **{name: text for name, text in said.items() if text}}
+    words = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}
+    return {**shown, "decision": decision.choice, **{name: text for name, text in words.items() if text}}
 
 
 class Trace:
-    """The last TRACE_EVENTS events, with numbers from `last_seq` on.
+    """The last TRACE_EVENTS events, numbered from `last_seq` on.
 
-    `seen` gets each one when it is added.
+    `seen` is called with each new event.
     """
 
     def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
@@ -204,12 +204,12 @@ class Trace:
         self.last_seq = last_seq
         self.seen: Callable[[TraceEvent], None] = lambda event: None
 
-    def show_to(self, seen: Callable[[TraceEvent], None]) -> None:
-        """Has `seen` get each event from now on."""
+    def set_listener(self, seen: Callable[[TraceEvent], None]) -> None:
+        """Sets the function that is called with each new event."""
         self.seen = seen
 
     def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
-        """Adds an event of a type that has a sentence."""
+        """Adds an event of a type that is in SENTENCES."""
         self.last_seq += 1
         at = self._now().isoformat()
         self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
@@ -221,5 +221,5 @@ class Trace:
         return TracePage(events=fitting, next_cursor=fitting[-1].seq if rest else self.last_seq)
 
     def recent(self, limit: int) -> list[TraceEvent]:
-        """Returns the latest events in at most about `limit` bytes of JSON, and at least one."""
+        """Returns at least the latest event, and more within about `limit` bytes of JSON."""
         return pages(list(reversed(self._events)), limit)[0][::-1]

@@ -1,4 +1,4 @@
-"""Gaps: what is missing from an answer, by subtask; those of a template's items are one."""
+"""The gaps of an answer, by subtask; the items of a template share one."""
 
 from collections.abc import Mapping
 
@@ -18,12 +18,11 @@ def is_missing(report: SubtaskReport) -> bool:
 
 
 def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str]) -> list[Gap]:
-    """Returns the gaps of a run, in the order of its subtasks, then those of nested runs.
+    """Returns the gaps of a run in the order of its subtasks, then those of nested runs.
 
-    A subtask leaves none once a completed one has replaced it. The gaps of a template's items are
-    one; `left_out` has the reason where not every item got a subtask, by template. GAPS_SHOWN gaps
-    of nested runs are listed one by one. Further nested runs have one gap each, with the number of
-    theirs.
+    A subtask has none once a completed one has replaced it. The items of a template share one;
+    `left_out` has the reasons why not every item got a subtask, by template. GAPS_SHOWN gaps of
+    nested runs are listed singly. Every further nested run has one gap with the number of its gaps.
     """
     own: list[Gap] = []
     below: list[Gap] = []
@@ -40,7 +39,7 @@ def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str]) -
 
 
 def _of_nested(subtask_id: str, gap: Gap) -> Gap:
-    """Returns a gap of the nested run of a subtask, by its id in the whole tree."""
+    """Returns a gap of a subtask's nested run, with its id in the whole tree."""
     return gap.model_copy(update={"subtask_id": f"{subtask_id}/{gap.subtask_id}"})
 
 
@@ -56,7 +55,7 @@ def gap_of(
     reports: Mapping[str, SubtaskReport],
     left_out: Mapping[str, str],
 ) -> Gap:
-    """Returns the gap that a subtask leaves, or items of a template, if it did not complete."""
+    """Returns the gap of a subtask, or of a template's items, that did not complete."""
     if report.counts is not None:
         reason = _reason_of_items(report, report.counts, reports, left_out)
     elif report.error is not None:
@@ -93,7 +92,7 @@ def _reason_of_error(state: str, error: Problem) -> str:
 
 
 def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
-    """Returns the gaps of partial findings whose subtasks still count, one for a template."""
+    """Returns the gaps of partial findings whose subtasks still count, one per template."""
     parts: dict[str, list[str]] = {}
     for report in reports.values():
         finding = report.finding

@@ -1,7 +1,7 @@
-"""The nested supervisors of a run: their grants, what each reports and gives back.
+"""The nested supervisors of a run: their grants, reports and ends.
 
-A nested supervisor is a run with a fixed grant. While it works its supervisor knows two things of
-it: how many of its waits need people, and what is spent.
+A nested supervisor is a run with a fixed grant. While it works, its parent knows only how many of
+its waits need people, and what it has spent.
 """
 
 import math
@@ -20,9 +20,9 @@ _STEP_WITHOUT_BUDGET = 50_000  # tokens
 
 
 class NestedGrant(Amount):
-    """The grant of a nested run, which never changes: budget, worker agents at a time, subtasks.
+    """The fixed grant of a nested run: budget, slots for worker agents, and subtasks.
 
-    `subtasks` are those that plans name, on all levels from it on.
+    `subtasks` limits the number in its plans and in those of all runs below it.
     """
 
     slots: int
@@ -31,7 +31,7 @@ class NestedGrant(Amount):
 
 @dataclass
 class _AtWork:
-    """A nested run at work; `waits_for_people` is True while nothing else could continue in it."""
+    """A nested run at work; `waits_for_people` is True if only people can let it continue."""
 
     subtask_id: str
     grant: NestedGrant
@@ -39,7 +39,7 @@ class _AtWork:
 
 
 class NestedRuns:
-    """The nested runs of a supervisor. The `board` shows each at the subtask that it works on."""
+    """The nested runs of a supervisor; the `board` shows each with its subtask."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -47,12 +47,12 @@ class NestedRuns:
         self._named = 0  # by those that have ended
 
     def begin(self, workflow_id: str, subtask_id: str, grant: NestedGrant) -> None:
-        """Takes up a nested run that begins to work on a subtask."""
+        """Adds a nested run that begins to work on a subtask."""
         self._at_work[workflow_id] = _AtWork(subtask_id, grant)
         self._board.note_nested(subtask_id, NestedRun(workflow_id=workflow_id))
 
     def report(self, workflow_id: str, waits: int, spent: Usage, *, waits_for_people: bool) -> bool:
-        """Takes over the report of a run at work. Returns False if there is none of that id."""
+        """Records the report of a nested run; returns False if none at work has that id."""
         run = self._at_work.get(workflow_id)
         if run is None:
             return False
@@ -62,46 +62,46 @@ class NestedRuns:
         return True
 
     def end(self, workflow_id: str, left: NestedRun | None = None) -> None:
-        """Ends a nested run, which has `left` this; what it did not use is free again."""
+        """Ends a nested run with its result `left`; unused parts of its grant become free."""
         run = self._at_work.pop(workflow_id, None)
         if run is None:
             return
-        known = left or self._shown(run).model_copy(update={"waits": 0, "status": "partial"})
+        known = left or self._last_report(run).model_copy(update={"waits": 0, "status": "partial"})
         self._named += known.named
         shown = known.model_copy(update={"workflow_id": workflow_id})
         self._board.note_nested(run.subtask_id, shown)
 
-    def _shown(self, run: _AtWork) -> NestedRun:
+    def _last_report(self, run: _AtWork) -> NestedRun:
         return self._board[run.subtask_id].nested or NestedRun()
 
     @property
     def spent(self) -> Usage:
-        """The usage of those at work, as last reported; that of ended ones is booked."""
-        return sum((self._shown(run).spent for run in self._at_work.values()), Usage())
+        """The last reported usage of nested runs at work; ended ones are booked elsewhere."""
+        return sum((self._last_report(run).spent for run in self._at_work.values()), Usage())
 
     @property
     def waits(self) -> int:
-        """The number of waits that need people in those at work."""
-        return sum(self._shown(run).waits for run in self._at_work.values())
+        """The number of waits for people in nested runs at work."""
+        return sum(self._last_report(run).waits for run in self._at_work.values())
 
     @property
     def waiting_for_people(self) -> set[str]:
-        """The subtasks whose nested runs can only continue with what people say."""
+        """The subtasks whose nested runs can continue only with a person's decision."""
         return {run.subtask_id for run in self._at_work.values() if run.waits_for_people}
 
     @property
     def slots_waiting_for_people(self) -> int:
-        """The number of slots that these nested runs keep."""
+        """The number of slots that these nested runs keep meanwhile."""
         return sum(run.grant.slots for run in self._at_work.values() if run.waits_for_people)
 
     @property
     def subtasks(self) -> int:
-        """The number of subtasks that nested runs have named, or may still name."""
+        """The number of subtasks that nested runs have planned, or may still plan."""
         return self._named + sum(run.grant.subtasks for run in self._at_work.values())
 
 
 class NestedShares:
-    """The shares of nested runs that begin; `most_subtasks` is the most that a run may name."""
+    """The shares of nested runs that begin; a run may plan `most_subtasks` in all."""
 
     def __init__(
         self,
@@ -117,13 +117,13 @@ class NestedShares:
 
     @property
     def subtasks_left(self) -> int:
-        """The number of subtasks that later plans may name, here or in nested runs that begin."""
-        return max(0, self._most_subtasks() - self._board.named - self._nested.subtasks)
+        """The number of subtasks that later plans and nested runs may still add."""
+        return max(0, self._most_subtasks() - self._board.named_count - self._nested.subtasks)
 
     def subtasks_for(self, subtask_id: str, is_team: Callable[[Subtask], bool]) -> int:
-        """Returns the number of subtasks that a nested run may name, which begins on a subtask.
+        """Returns the number of subtasks for a nested run that begins; 0 if there are too few.
 
-        Others that have not started get their part if their role `is_team`; 0 are too few.
+        Other subtasks that have not started get a share if their role `is_team`.
         """
         teams = filter(is_team, self._others_without_grant(subtask_id))
         others = [each.weight for each in teams]
@@ -132,15 +132,15 @@ class NestedShares:
         return share if share >= NESTED_SUBTASKS_LEAST else 0
 
     def slices_for(self, subtask_id: str) -> float:
-        """Returns by how many the free budget is divided for a nested run, which gets one slice."""
+        """Returns the number of slices of the free budget, of which a nested run gets one."""
         others = [each.weight for each in self._others_without_grant(subtask_id)]
         own = portion(self._board.subtask(subtask_id).weight, others)
         return 1 / own if own else math.inf
 
     def _others_without_grant(self, subtask_id: str) -> list[Subtask]:
-        """Returns the other subtasks that have not started, or hold no budget at the moment.
+        """Returns the other subtasks that have not started, or hold no budget now.
 
-        Several may begin at once: each counts until it has its own grant.
+        Several may begin at once, so each counts until it has its own grant.
         """
         others: list[Subtask] = []
         for report in self._board.unfinished():
@@ -150,15 +150,15 @@ class NestedShares:
 
 
 def portion(weight: float, others: Sequence[float]) -> float:
-    """Returns the share of a subtask of that weight among `others` that have not started."""
+    """Returns a subtask's share by weight among `others` that have not started, from 0 to 1."""
     total = weight + sum(others)
     return weight / total if total else 1 / (1 + len(others))
 
 
 def share_of_subtasks(free: int, weight: float, others: Sequence[float]) -> int:
-    """Returns the share of `free` subtasks for a nested run beside `others` that may be given some.
+    """Returns a nested run's share of the `free` subtasks; `others` may get some too.
 
-    Each gets the least number, and what is left is divided by weight.
+    Each gets the minimum, and the rest is divided by weight.
     """
     spare = free - NESTED_SUBTASKS_LEAST * (1 + len(others))
     if spare < 0:
@@ -167,6 +167,6 @@ def share_of_subtasks(free: int, weight: float, others: Sequence[float]) -> int:
 
 
 def spent_step(spent: Usage, budget_tokens: int | None) -> int:
-    """Returns a number that grows whenever what is spent is worth a report."""
+    """Returns a number that grows whenever the spent usage is worth a report."""
     total = budget_tokens or SPENT_STEPS * _STEP_WITHOUT_BUDGET
     return spent.tokens // max(1, total // SPENT_STEPS)

@@ -1,4 +1,4 @@
-"""The points that reviews found and nobody has fixed: each is a gap of the answer."""
+"""The points that reviews found and that are still open: each is a gap of the answer."""
 
 from collections.abc import Sequence
 
@@ -9,22 +9,22 @@ PLAN_GAP = "plan"  # in place of a subtask's id
 
 
 class OpenPoints:
-    """Gaps in completed subtasks, by the subtask, and in the plan itself."""
+    """Gaps in completed subtasks and in the plan itself."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
         self._of_subtasks: dict[str, Gap] = {}
         self._of_plan: list[Gap] = []
 
-    def open(self, subtask_id: str, reason: str) -> None:
-        """Sets the gap in a subtask that did complete, or in a part of the answer."""
+    def note(self, subtask_id: str, reason: str) -> None:
+        """Sets the gap in a completed subtask, or in a part of the answer."""
         is_known = subtask_id in self._board
         description = self._board.subtask(subtask_id).description if is_known else ""
         gap = Gap(subtask_id=subtask_id, description=description, reason=reason)
         self._of_subtasks[subtask_id] = gap
 
-    def close(self, subtask_id: str) -> None:
-        """Takes back the gap in a subtask that has a better finding now."""
+    def resolve(self, subtask_id: str) -> None:
+        """Removes the gap in a subtask that has a better finding now."""
         self._of_subtasks.pop(subtask_id, None)
 
     def set_of_plan(self, points: Sequence[str]) -> None:
@@ -39,8 +39,8 @@ class OpenPoints:
         return list(self._of_subtasks.values())
 
     @property
-    def all(self) -> list[Gap]:
-        """All open points, those of the plan last."""
+    def all_points(self) -> list[Gap]:
+        """All open points, the plan's last."""
         return [*self._of_subtasks.values(), *self._of_plan]
 
     @property
@@ -48,12 +48,12 @@ class OpenPoints:
         """The gaps of an answer: subtasks that failed, partial findings, and open points."""
         partial = self._board.partial_findings()
         others = [gap for gap in partial if gap.subtask_id not in self._of_subtasks]
-        return [*self._board.gaps(), *others, *self.all]
+        return [*self._board.gaps(), *others, *self.all_points]
 
     def all_as_gaps(self, reason: str) -> list[Gap]:
-        """Returns a gap for each subtask of the last revision, whose findings are not used.
+        """Returns a gap for each subtask of the last revision, because no finding is used.
 
-        One that has failed keeps its own reason.
+        Failed subtasks keep their own reason.
         """
         of_failed = {gap.subtask_id: gap for gap in self._board.gaps()}
         gaps = []

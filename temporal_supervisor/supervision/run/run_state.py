@@ -1,4 +1,4 @@
-"""The state of a run as its workflow keeps it: what the queries show and the result is made of."""
+"""The state of a run in its workflow, from which queries and the result are made."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -28,7 +28,11 @@ from temporal_supervisor.supervision.results.answer import (
     Answer,
     findings_as_answer,
 )
-from temporal_supervisor.supervision.results.success_rule import explain, met, nothing_missing
+from temporal_supervisor.supervision.results.success_rule import (
+    explain_rule,
+    is_met,
+    nothing_missing,
+)
 from temporal_supervisor.supervision.run.board import Board
 from temporal_supervisor.supervision.run.decisions import (
     Decisions,
@@ -49,16 +53,14 @@ _OF_A_PLAN = (ErrorKind.INVALID_PLAN, ErrorKind.NO_SUBTASKS, ErrorKind.NO_CAPABL
 
 
 class RunState:
-    """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
+    """The whole state of a run; `now` is its clock, and times are aware datetimes in UTC.
 
-    The parts own their fields, and this class its own: workflows change a run by methods alone.
-
-    `planned` is the number of subtasks in the first plan, `labels` are those of all texts that
-    worker agents wrote, `refused` the subtasks that are refused for all alike and wait for the
-    run's first finding. A run that `extracts` is the
-    stand-in model's, and has no confidence. `effects` are the calls with effects that its worker
-    agents made, and it `was_denied` if a person has refused one. `without_answer` is the reason why
-    a run that does not fail has no answer.
+    Its parts own their fields, and this class owns the others: workflows change a run only through
+    methods. `planned` is the number of subtasks in the first plan. `labels` are the labels of all
+    texts by worker agents. `refused` subtasks are rejected for a reason that holds for all, and
+    wait for the run's first finding. A run that `extracts` uses the stand-in model, and has no
+    confidence. `effects` are the calls with effects by its worker agents, and `was_denied` is True
+    if a person rejected one. `without_answer` is the reason why a completed run has no answer.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class RunState:
         started_at: datetime,
         grant: NestedGrant | None = None,
     ) -> None:
-        """`grant` is a nested supervisor's, in place of limits of the request."""
+        """Starts a run; a nested supervisor's `grant` replaces the limits of the request."""
         if grant is not None:
             given = {"max_parallel": grant.slots, "max_subtasks": grant.subtasks}
             request = request.model_copy(update=given)
@@ -121,12 +123,12 @@ class RunState:
 
     @property
     def usage(self) -> Usage:
-        """The usage of the run: of the supervisor's own calls, and of all subtasks."""
+        """The usage of the supervisor's own calls and of all subtasks."""
         return self.time_and_budget.ledger.spent
 
     @property
     def owner(self) -> str:
-        """The owner of the run, as the request claims; empty if it names none."""
+        """The owner that the request claims; empty without one."""
         return self.request.owner
 
     @property
@@ -149,7 +151,7 @@ class RunState:
 
     @property
     def outcome(self) -> Literal["completed", "partial", "running"]:
-        """The status of the result as it is now."""
+        """The status of the result at present."""
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
         written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
@@ -165,38 +167,38 @@ class RunState:
     def has_finding(self) -> bool:
         """True once there is a finding: then the run waits for `resume` instead of failing.
 
-        A nested run has one also if there was one above when it began.
+        For a nested run, a finding of a parent run counts if it existed when the nested one began.
         """
         return self.had_finding_above or self.board.has_finding
 
     @property
     def finding_may_come(self) -> bool:
-        """True while work is under way that is not refused."""
+        """True while there is work under way that is not refused."""
         return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
 
     def begin_nested(self, labels: Labels, instructions: Instructions, *, has_finding: bool) -> None:
-        """Takes over the labels of a nested run's brief, and what is so above: a finding, a pause."""
+        """Adopts the labels of a nested run's brief, and the parent's finding and pause."""
         self.labels = labels
         self.had_finding_above = has_finding
         self.follow(instructions)
         self.time_and_budget.hold("paused", self.steering.paused)
 
     def follow(self, instructions: Instructions) -> None:
-        """Takes over what people said to the runs above, and the root's time."""
+        """Adopts the instructions of people to the parent runs, and the root's deadline."""
         if not self.steering.comes_late(instructions):
             self.time_and_budget.follow_root(instructions.deadline_at)
-        if self.steering.take(instructions):
+        if self.steering.adopt(instructions):
             self.models.retry_all()
 
     def note_waits_for_people(self, waits: bool) -> None:
-        """Sets `waits_for_people`: True while the run can only continue with what people say."""
+        """Sets `waits_for_people`: True while only people can let the run continue."""
         self.waits_for_people = waits
 
     @property
     def only_people_can_help(self) -> bool:
-        """True if all that is at work on subtasks, or lacks a slot or budget, waits for people.
+        """True if all running work, and all that lacks a slot or budget, waits for people.
 
-        A slot or budget that a nested run keeps while it waits for people comes free when they have
+        A slot or budget that a nested run keeps while it waits for people is free once they have
         decided.
         """
         asks = self.waits.of_subtasks() | self.nested.waiting_for_people
@@ -218,12 +220,11 @@ class RunState:
         notice: str | None = None,
         extracts: bool = False,
     ) -> None:
-        """Takes over the reply of the first activity, and drops the request's content.
+        """Adopts the reply of the first activity, and drops the request's content.
 
         A Worker holds many runs for days. Limits of the request are lowered to the operator's
-        `ceilings`.
-        `team` is the name of the team that the run took where its request names none, `advice` its
-        words to a user without an answer.
+        `ceilings`. `team` is the team that the run uses if its request names none, and `advice` its
+        message to users without an answer.
         """
         self.advice = advice.strip()
         self.request = self.request.without_content()
@@ -244,8 +245,8 @@ class RunState:
     def fail(self, problem: Problem) -> None:
         """Sets the reason why the run fails.
 
-        The words of its team, if there are any, take the place of the answer. They are about the
-        goal: where the caller's own plan can't run, they would mislead.
+        The team's message, if there is one, takes the place of the answer. It is about the goal, so
+        it is not used if the caller's own plan can't run.
         """
         self.error = problem
         if self.request.plan and problem.type in _OF_A_PLAN:
@@ -254,9 +255,10 @@ class RunState:
             self.answer = Answer(text=self.advice)
 
     def says_that_there_is_none(self, problem: Problem) -> bool:
-        """Makes the team's words the answer of a run that has found none, if its request asks so.
+        """Makes the team's message the answer of a run without one, if the request allows it.
 
-        Returns False if the run is to fail. No finding is in the answer, so every subtask is a gap.
+        Returns False if the run must fail. The answer contains no finding, so every subtask is a
+        gap.
         """
         if self.request.on_no_answer == "fail" or problem.type not in WITHOUT_ANSWER:
             return False
@@ -267,7 +269,7 @@ class RunState:
         return True
 
     def finish(self) -> None:
-        """Ends the time of the run."""
+        """Ends the run's own time."""
         self.finished_at = self.now()
 
     def stored(self, result_ref: str, trace_ref: str | None, answer_ref: str | None) -> None:
@@ -277,43 +279,43 @@ class RunState:
         self.answer = self.answer.model_copy(update={"ref": answer_ref})
 
     def refuse(self, subtask_id: str) -> None:
-        """Notes that the work of a subtask is refused for a reason that holds for all alike."""
+        """Notes that a subtask is rejected for a reason that holds for all."""
         self.refused.add(subtask_id)
 
     def refuse_no_longer(self, subtask_id: str) -> None:
-        """Takes back that the work of a subtask is refused."""
+        """Notes that a subtask is no longer rejected."""
         self.refused.discard(subtask_id)
 
     def note_denial(self) -> None:
-        """Notes that a person has refused a call: for the run above, which then asks no other role."""
+        """Notes that a person rejected a call, so that the parent run asks no other role."""
         self.was_denied = True
 
     def note_work(self, effects: Sequence[str], labels: Labels) -> None:
-        """Adds calls of worker agents that had effects, and the labels of their texts."""
+        """Adds calls with effects by worker agents, and the labels of their texts."""
         self.effects += effects
         self.labels |= labels
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Sets new totals of budget and deadline.
 
-        Raises ValueError if they are below what is used.
+        Raises ValueError if a total is below its present use.
         """
         self.time_and_budget.extend(budget, deadline)
         self.trace.note("limits_extended", limits=self.time_and_budget.spent_line())
 
     def note_spending(self, role: str, model: str, usage: Usage) -> None:
-        """Adds to the sums by role and model what the ledger has.
+        """Adds booked usage to the sums by role and model.
 
-        Warns when the dollars are no longer known.
+        Adds a warning once the dollars are no longer known.
         """
         self.spending.add(role, model, usage)
         if usage.usd is None and self.time_and_budget.budget.usd is not None:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None, chance: float = 0.0) -> None:
-        """Notes that a model is away: longer after each failed try, and by a random `chance`.
+        """Notes an outage of a model, longer after each failed try and by a random `chance`.
 
-        Without `seconds` it is until a `resume`.
+        Without `seconds` it lasts until a `resume`.
         """
         outage = self.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
@@ -323,13 +325,16 @@ class RunState:
             outage.last_for(seconds, chance, self.now())
 
     def restart(self) -> None:
-        """Begins the deadline again after `temporal workflow reset`."""
+        """Starts the deadline again after `temporal workflow reset`."""
         self.decisions.allow_in_advance()
         self.time_and_budget.restart_clock()
         self.trace.note("run_reset", deadline_at=self.time_and_budget.deadline_at.isoformat())
 
     def timeout_of(self, subtask_id: str) -> float | None:
-        """Returns the seconds of work that an attempt of a subtask may take: the plan's, else the request's."""
+        """Returns the working time of a subtask's attempt in seconds; None without a limit.
+
+        The plan's timeout overrides the request's.
+        """
         own, usual = self.board.subtask(subtask_id).timeout_seconds, self.request.subtask_timeout
         return own if own is not None or usual is None else usual.total_seconds()
 
@@ -340,7 +345,7 @@ class RunState:
 
     @property
     def gaps(self) -> list[Gap]:
-        """The gaps of the answer: subtasks, parts of findings, and points that stayed open."""
+        """The gaps of the answer: subtasks, parts of findings, and open points."""
         why = self.without_answer
         if why is None:
             return self.open_points.gaps
@@ -353,26 +358,26 @@ class RunState:
         return self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0
 
     def adopt(self, plan: Plan) -> None:
-        """Takes over a plan, the first or a later revision."""
+        """Adopts a plan, the first one or a later revision."""
         self.planned = self.planned or len(plan.named)
         self.plan = plan
         self.board.extend(plan)
 
     def next_number(self, series: Literal["judge", "synthesis"]) -> int:
-        """Returns the number of the next call of that kind, from 1: it is part of the call's step."""
+        """Returns the number of the next call of a series, from 1, for the call's step."""
         self._numbers[series] += 1
         return self._numbers[series]
 
     def check_success(self) -> None:
-        """Raises SupervisionError if too little succeeded for the rule, or nothing at all."""
+        """Raises SupervisionError if the success rule is not met, or nothing succeeded."""
         if not self.board.usable():
             raise self._no_finding()
         rule, reports, by_id = self.request.success, self.board.current(), self.plan.importance
-        if rule != "any" and not met(rule, reports, by_id):
-            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
+        if rule != "any" and not is_met(rule, reports, by_id):
+            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain_rule(rule, reports, by_id))
 
     def _no_finding(self) -> SupervisionError:
-        """Returns the error of a run without a finding, by the first cause that there is."""
+        """Returns the error of a run without a finding, by its first cause."""
         budget = self.time_and_budget
         if budget.ledger.exhausted:
             why = f"no finding within the budget: {budget.spent_line()}"
@@ -384,31 +389,31 @@ class RunState:
         return SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, why)
 
     def _reasons(self) -> str:
-        """Returns the reasons for the first gaps, each once behind the ids of its subtasks."""
+        """Returns the reasons of the first gaps, each once with the ids of its subtasks."""
         ids: dict[str, list[str]] = {}
         for gap in self.gaps[:_REASONS_SHOWN]:
             ids.setdefault(gap.reason, []).append(gap.subtask_id)
         return "; ".join(f"{', '.join(named)}: {reason}" for reason, named in ids.items())
 
     def take_answer(self, answer: Answer) -> None:
-        """Takes over an answer, in place of the one so far."""
+        """Replaces the answer."""
         self.answer = answer
 
     def take_draft(self, draft: Answer) -> None:
-        """Takes over a draft of the answer, or an empty one if there is none any more."""
+        """Replaces the draft of the answer; an empty one removes it."""
         self.draft = draft
 
     def take_tables(self, tables: list[ArtifactRef]) -> None:
-        """Takes over the tables of templates."""
+        """Replaces the tables of templates."""
         self.tables = tables
 
     def answer_by_findings(self, why: str) -> None:
-        """Makes the findings stand in for an answer that could not be written, unless there is one already."""
+        """Replaces an answer that could not be written by the findings, if there is none yet."""
         if not self.answer.text:
             self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
-            self.open_points.open(ANSWER, f"no answer could be written: {why}")
+            self.open_points.note(ANSWER, f"no answer could be written: {why}")
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
-        """Adds a contradiction; the first between the same subtasks stands."""
+        """Adds a contradiction, unless there is one between the same subtasks."""
         if all({*known.subtask_ids} != {*contradiction.subtask_ids} for known in self.contradictions):
             self.contradictions.append(contradiction)

@@ -1,4 +1,4 @@
-"""Views of a run: the status and the result, made of its state whenever somebody asks."""
+"""Views of a run, made from its state on request: the status and the result."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -23,11 +23,11 @@ from temporal_supervisor.supervision.run.run_state import RunState
 
 
 def status_of(state: RunState, cursor: int = 0, since: str = "", execution: str = "") -> Status:
-    """Returns the status, with the page at `cursor` of the subtasks and of the waits.
+    """Returns the status, with a page of subtasks and of waits that begins at `cursor`.
 
-    With a version that the status had before, `since`, only of subtasks that have changed. One of
-    another execution, before a reset, or of another revision of the plan counts for nothing: then
-    of all.
+    If `since` is the version of an earlier status, only subtasks that changed after it are listed.
+    A version from another execution, before a reset, or of another plan is ignored: then all are
+    listed.
     """
     known = _change_of(state, since, execution)
     reports = state.board.reports()
@@ -66,19 +66,19 @@ def status_of(state: RunState, cursor: int = 0, since: str = "", execution: str 
 
 
 def _plan_of(state: RunState, execution: str) -> str:
-    """Returns the part of a version that names the plan whose subtasks are counted."""
+    """Returns the part of a version that identifies the execution and the plan."""
     return f"{execution}.{state.revision}"
 
 
 def _change_of(state: RunState, version: str, execution: str) -> int:
-    """Returns the number of the board's change in a version; 0 for a version of another plan."""
+    """Returns the number of the board's change in a version; 0 if its plan is another one."""
     plan, _, change = version.rpartition(".")
     is_known = plan == _plan_of(state, execution) and change.isdecimal()
     return int(change) if is_known else 0
 
 
 def _until_deadline(state: RunState, wait: Wait) -> Wait:
-    """Returns a wait that ends with the run's deadline, if that comes first and the clock runs."""
+    """Returns a wait that ends at the run's deadline, if that is earlier and the clock runs."""
     if state.time_and_budget.held or wait.expires_at is None:
         return wait
     deadline = state.time_and_budget.work_until
@@ -88,7 +88,7 @@ def _until_deadline(state: RunState, wait: Wait) -> Wait:
 
 
 def result_of(state: RunState) -> RunResult:
-    """Returns the result so far; final once the phase is `done`."""
+    """Returns the result so far, which is final once the phase is `done`."""
     now = state.finished_at or state.now()
     reports = [_timed(state, report, now) for report in state.board.reports()]
     gaps, answer = state.gaps, _shown_answer(state)
@@ -130,7 +130,7 @@ def _artifacts_of(reports: Iterable[SubtaskReport]) -> Iterator[ArtifactRef]:
 
 
 def _shown_answer(state: RunState) -> Answer:
-    """Returns the answer; until there is one, the draft of it."""
+    """Returns the answer or, until there is one, its draft."""
     is_open = state.outcome == "running"
     return state.draft if is_open and not state.answer.text else state.answer
 
@@ -155,7 +155,7 @@ def _confidence(state: RunState) -> float | None:
         return None
 
     of_the_answer = (ANSWER, ANSWER_JSON)
-    points = [each for each in state.open_points.all if each.subtask_id not in of_the_answer]
+    points = [each for each in state.open_points.all_points if each.subtask_id not in of_the_answer]
     by_id = state.plan.importance
     bound = ceiling(state.answer, state.board.current(), by_id, state.contradictions, points)
     return bound if state.answer.confidence is None else min(state.answer.confidence, bound)

@@ -1,4 +1,4 @@
-"""The models of fallback chains that serve, and those that are away, by the calls of a run."""
+"""The models of fallback chains that are available, or away, according to a run's calls."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ _NEVER = datetime.max.replace(tzinfo=UTC)  # until a person resumes the run
 
 @dataclass
 class Outage:
-    """A model that is away.
+    """An outage of a model until the time `until`, or until a person resumes the run.
 
-    At `until`, or when a person resumes the run, one piece of work calls it `first`. The `waiting`
-    work follows its success; `rounds` counts the first calls that failed.
+    At its end the `first` piece of work calls the model. The `waiting` work follows if that
+    succeeds; `rounds` counts first calls that failed.
     """
 
     why: str
@@ -25,22 +25,19 @@ class Outage:
     waiting: set[object] = field(default_factory=set)
 
     def wait_behind(self, work: object) -> None:
-        """Has work wait for the success of the one that goes first."""
+        """Makes work wait until the first one has succeeded."""
         self.waiting.add(work)
 
     def put_first(self, work: object) -> None:
-        """Has work go first."""
+        """Makes work the first to call the model."""
         self.first = work
 
     def last_until(self, time: datetime | None) -> None:
-        """Moves the end to a time, never to an earlier one.
-
-        None: until a person resumes the run.
-        """
+        """Moves the end to a later time; None means until a person resumes the run."""
         self.until = None if time is None else max(self.until or time, time)
 
     def last_for(self, seconds: float, chance: float, now: datetime) -> None:
-        """Moves the end by at least so many seconds: more after each failed try, and by chance."""
+        """Moves the end by at least `seconds`: more after each failed try, and by chance."""
         rounds = min(self.rounds, 20)  # no date holds more
         pause = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR**rounds
         least = max(timedelta(seconds=seconds), min(pause, limits.PROVIDER_PAUSE_MAX))
@@ -48,9 +45,9 @@ class Outage:
 
 
 class ServingModels:
-    """The models that a run leaves out, until a time or a `resume`, and those in an outage.
+    """The models that a run leaves out for a time or until a `resume`, and their outages.
 
-    `now` is its clock. `outage_ended` is called when work that waited may call its model.
+    `now` is the run's clock. `outage_ended` is called when waiting work may call its model.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -59,12 +56,12 @@ class ServingModels:
         self._out: dict[str, datetime] = {}  # until when each is left out
         self._outages: dict[str, Outage] = {}
 
-    def wake(self, work: Callable[[], object]) -> None:
-        """Has the `work` woken when an outage ends."""
+    def set_listener(self, work: Callable[[], object]) -> None:
+        """Sets the function that is called when an outage ends."""
         self.outage_ended = work
 
     def outage(self, model: str) -> Outage | None:
-        """Returns the outage of a model that the run knows to be away."""
+        """Returns the known outage of a model; None if there is none."""
         return self._outages.get(model)
 
     def is_away(self, chain: Sequence[str]) -> bool:
@@ -72,9 +69,9 @@ class ServingModels:
         return bool(chain) and self.choose(chain) in self._outages
 
     def went_away(self, model: str, work: object, why: str) -> Outage:
-        """Notes that a call found the model away.
+        """Records that a call found the model away.
 
-        Returns the outage, which has no first work yet.
+        Returns the outage, whose first work is not chosen yet.
         """
         outage = self._outages.setdefault(model, Outage(why))
         if outage.first is work:
@@ -83,9 +80,9 @@ class ServingModels:
         return outage
 
     def answered(self, model: str, work: object) -> None:
-        """Ends an outage if the work that went first was answered.
+        """Ends an outage if its first work was answered.
 
-        A late answer to other work does not.
+        A late answer to other work does not end it.
         """
         outage = self._outages.get(model)
         if outage is not None and outage.first is work:
@@ -94,7 +91,7 @@ class ServingModels:
             self.outage_ended()
 
     def leave(self, work: object) -> None:
-        """Ends the wait of a piece of work, or its turn, and an outage for which no other work waits."""
+        """Removes a piece of work from all outages, and ends outages without other work."""
         before = len(self._outages)
         for model, outage in list(self._outages.items()):
             outage.waiting.discard(work)
@@ -106,12 +103,11 @@ class ServingModels:
             self.outage_ended()
 
     def failed(self, model: str, chain: list[str], why: ErrorKind, seconds: float) -> str:
-        """Returns the model of the chain that comes after a call of `model` failed for good.
+        """Returns the next model of a chain after a call of `model` failed for good.
 
-        One that is not served is left out, and one in an outage for so many seconds. A prompt that
-        is too long for its window, or that it refuses, goes to a later model, and leaves the chain
-        without this one: asked again it would do the same. Other failures say nothing about the
-        other models.
+        A model that is not served is left out, and one in an outage is left out for `seconds`. A
+        prompt that is too long for a model, or that it refuses, goes to a later model; the chain
+        loses this one, which would fail again. Other failures have no effect on the choice.
         """
         if why in (ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED):
             following = next(filter(self._serves, chain[chain.index(model) + 1 :]), None)
@@ -128,13 +124,13 @@ class ServingModels:
         return self._best(chain) or model
 
     def retry_all(self) -> None:
-        """Tries all models again."""
+        """Makes all models available again."""
         self._out.clear()
 
     def choose(self, chain: Sequence[str]) -> str:
-        """Returns the first model that is not left out.
+        """Returns the first available model of a chain.
 
-        If all are, the one that comes back first, else the first.
+        If none is, it is the one that returns first, else the first one.
         """
         return self._best(chain) or chain[0]
 

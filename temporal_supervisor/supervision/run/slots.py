@@ -1,7 +1,7 @@
-"""Slots of worker agents: how many may work at a time.
+"""Slots of worker agents: the number that may work at a time.
 
-A nested run gets a number of them when it starts and keeps them until it ends, so that all levels
-together never have more than the root. Its own worker agents hold and free them inside it.
+A nested run gets a fixed number when it starts and keeps them until it ends, so that all levels
+together never exceed the root's number. Its own worker agents use them.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(eq=False)
 class Slot:
-    """The right to work on a subtask, while `held`.
+    """The right to work on a subtask, while it is `held`.
 
-    A worker agent takes one of the run's places, a nested run as many as it has `places`.
+    A worker agent uses one of the run's places, a nested run uses `places` of them.
     """
 
     subtask_id: str = ""
@@ -21,7 +21,7 @@ class Slot:
 
 
 class Slots:
-    """The slots of a run, `most()` at a time. First come, first served."""
+    """The slots of a run, at most `most()` at a time, first come, first served."""
 
     def __init__(self, most: Callable[[], int]) -> None:
         self._most = most
@@ -30,41 +30,41 @@ class Slots:
 
     @property
     def free(self) -> int:
-        """The number of places that nobody holds."""
+        """The number of free places."""
         return max(0, self._most() - self.held)
 
     @property
     def full(self) -> bool:
-        """True if no other work may begin."""
+        """True if no place is free."""
         return self.free == 0
 
     @property
     def queued(self) -> set[str]:
-        """The subtasks of which some work lacks nothing but a slot."""
+        """The subtasks whose work only lacks a slot."""
         return {slot.subtask_id for slot in self._queue}
 
     def share(self, subtasks: int) -> int:
-        """Returns the number of places for a nested run, one of so many subtasks that may begin now.
+        """Returns the number of places for a nested run, if `subtasks` may begin now.
 
-        At least one; a lone one gets all that are free.
+        It is at least one; a lone nested run gets all free places.
         """
         return max(1, self.free // max(1, subtasks))
 
-    def take(self, subtask_id: str, places: int = 1) -> Slot | None:
-        """Returns a slot of at most so many places; None if there is none now."""
+    def occupy(self, subtask_id: str, places: int = 1) -> Slot | None:
+        """Returns a held slot of at most `places` places; None if none is free."""
         if self.full:
             return None
         slot = Slot(subtask_id, places)
         self._hold(slot)
         return slot
 
-    def ask(self, slot: Slot) -> None:
-        """Has the slot held as soon as there is room for it."""
+    def enqueue(self, slot: Slot) -> None:
+        """Holds the slot as soon as there is room for it."""
         self._queue.append(slot)
         self._serve()
 
-    def give_back(self, slot: Slot) -> None:
-        """Ends the right to work, or the wait for it; without either it changes nothing."""
+    def release(self, slot: Slot) -> None:
+        """Frees the slot, or removes it from the queue."""
         if slot in self._queue:
             self._queue.remove(slot)
         if slot.held:
@@ -73,7 +73,7 @@ class Slots:
             self._serve()
 
     def _serve(self) -> None:
-        """Gives free places to work that waits for them."""
+        """Assigns free places to queued slots."""
         while self._queue and not self.full:
             self._hold(self._queue.pop(0))
 

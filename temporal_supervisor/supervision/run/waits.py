@@ -1,4 +1,4 @@
-"""Waits of a run: for roles with an open breaker, for model providers, the store and people."""
+"""Waits of a run for roles with an open breaker, for providers, the store and people."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -26,9 +26,9 @@ _ON_PROVIDER: tuple[WaitKind, ...] = ("provider", "resume")
 class RoleBreaker:
     """The circuit breaker of a role: one that keeps failing gets no attempts for a while.
 
-    `now` is the run's clock. Opens after ROLE_BREAKER_FAILURES failed attempts in a row. After a
-    cool-down one probe is admitted: its success closes the breaker, its failure opens it again.
-    Outcomes of attempts that began before it last opened or closed change nothing.
+    `now` is the run's clock. It opens after ROLE_BREAKER_FAILURES failed attempts in a row. After a
+    cool-down one probe is admitted, whose success closes the breaker and whose failure opens it
+    again. Outcomes of attempts that began before it last opened or closed are ignored.
     """
 
     def __init__(self, role: str, now: Callable[[], datetime]) -> None:
@@ -41,7 +41,7 @@ class RoleBreaker:
 
     @property
     def state(self) -> Literal["closed", "open", "half_open"]:
-        """Half-open from the end of the cool-down until the probe's outcome."""
+        """The state; it is half-open from the cool-down's end to the probe's outcome."""
         if self._open_until is None:
             return "closed"
         return "open" if self._now() < self._open_until else "half_open"
@@ -56,13 +56,13 @@ class RoleBreaker:
         return self.state == "closed" or (self.state == "half_open" and not self._admitted)
 
     def admit(self, attempt: object) -> None:
-        """Notes that an attempt begins: the probe, if the breaker is half-open."""
+        """Records the start of an attempt: the probe, if the breaker is half-open."""
         self._admitted.add(attempt)
 
     def settle(self, attempt: object, succeeded: bool | None) -> None:
         """Counts the outcome of an attempt.
 
-        None: it tells nothing about the role, and another attempt may be the probe.
+        None proves nothing about the role, so another attempt may be the probe.
         """
         if attempt not in self._admitted:
             return
@@ -76,13 +76,13 @@ class RoleBreaker:
                 self._admitted.clear()
 
     def card(self) -> dict[str, JsonValue]:
-        """Returns the breaker as `status` shows it."""
+        """Returns the breaker for `status`."""
         until = self.retry_at.isoformat() if self.retry_at else None
         return {"role": self.role, "state": self.state, "failures": self.failures, "retry_at": until}
 
 
 class Waits:
-    """The breakers of a run's roles, and its waits: those of nested runs are shown and decided there."""
+    """The role breakers and the waits of a run; nested runs have their own."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -95,22 +95,19 @@ class Waits:
             self._breakers[role] = RoleBreaker(role, self._now)
         return self._breakers[role]
 
-    def show(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
-        """Shows a wait, with when it ends by itself as that is known now.
-
-        `content` is all of what is asked.
-        """
+    def add(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
+        """Adds a wait that expires at `expires_at`; `content` is its whole content."""
         shown = wait.model_copy(update={"expires_at": expires_at.isoformat() if expires_at else None})
         self._shown[id(wait)] = Asked(wait=shown, content=content)
 
-    def end(self, wait: Wait) -> None:
-        """Ends a wait."""
+    def remove(self, wait: Wait) -> None:
+        """Removes a wait."""
         self._shown.pop(id(wait), None)
 
-    def asked(self, wait_id: str) -> Asked:
-        """Returns a wait of this run with all of what is asked.
+    def with_content(self, wait_id: str) -> Asked:
+        """Returns a wait of this run with its whole content.
 
-        Raises ValueError if there is none of that id.
+        Raises ValueError if no wait has that id.
         """
         for asked in self._shown.values():
             if asked.wait.id == wait_id:
@@ -118,27 +115,27 @@ class Waits:
         raise ValueError(f"nothing with the id '{wait_id}' waits")
 
     def for_help(self, subtask_id: str) -> Wait | None:
-        """Returns the wait of a subtask that failed for good, and that a person may have tried again."""
+        """Returns the wait of a failed subtask that a person may have retried; None without one."""
         failed = (wait for wait in self.current if wait.subtask_id == subtask_id and "retry" in wait.choices)
         return next(failed, None)
 
     def of_subtasks(self) -> set[str]:
-        """Returns the subtasks of which some work waits for a person's decision."""
+        """Returns the subtasks with work that waits for a person's decision."""
         return {wait.subtask_id for wait in self.current if wait.subtask_id and wait.for_decision}
 
     @property
     def current(self) -> list[Wait]:
-        """All waits of this run, which are decided here."""
+        """All waits of this run, without those of nested runs."""
         return [asked.wait for asked in self._shown.values()]
 
     @property
     def for_provider(self) -> bool:
-        """True if something waits for a provider, until a time or until a person resumes the run."""
+        """True if something waits for a provider, for a time or until a `resume`."""
         return any(wait.kind in _ON_PROVIDER for wait in self.current)
 
     @property
     def for_store(self) -> bool:
-        """True if the artifact store holds up some work."""
+        """True if some work waits for the artifact store."""
         return any(wait.kind == "store" for wait in self.current)
 
     @property
@@ -147,19 +144,19 @@ class Waits:
         return sum(wait.for_person for wait in self.current)
 
     def cards(self) -> list[dict[str, JsonValue]]:
-        """Returns the breakers that are open or have counted failures, of roles and of providers."""
+        """Returns the breakers of roles and providers that are open or have counted failures."""
         roles = [breaker.card() for breaker in self._breakers.values() if breaker.failures]
         return roles + [_provider_card(wait) for wait in self.current if wait.kind == "provider"]
 
     def notes(self) -> list[str]:
-        """Returns one line for people on each wait."""
+        """Returns a line for people on each wait."""
         breakers = [breaker_note(card) for card in self.cards() if card["state"] != "closed"]
         others = [wait for wait in self.current if wait.kind != "provider"]
         return breakers + [f"{wait.subject} waits for {AWAITED[wait.kind]}: {wait.prompt_preview}" for wait in others]
 
 
 def breaker_note(card: Mapping[str, JsonValue]) -> str:
-    """Returns one line on a breaker that is not closed, from its card."""
+    """Returns a line on a breaker that is not closed, from its card."""
     when = f"next try at {card['retry_at']}" if card["retry_at"] else "it is being tried"
     if "provider" in card:
         return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"

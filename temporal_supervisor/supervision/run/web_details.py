@@ -1,4 +1,4 @@
-"""The Markdown that the Web UI shows of a live run."""
+"""The Markdown details of a live run in the Web UI."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _MARKS = {
 
 
 def markdown(state: RunState) -> str:
-    """Returns a notice on the model, the goal, the answer, one line of spend, the plan as a table, notes."""
+    """Returns a notice on the model, the goal, the answer, the cost, the plan and notes."""
     counts, usage, notice = state.board.counts(), state.usage, state.model_notice
     conditions = [name for name, value in state.flags.model_dump().items() if value]
     answer = with_gaps(state.answer.text, state.gaps) if state.phase == "done" else ""
@@ -80,5 +80,5 @@ def _row(report: SubtaskReport) -> str:
 
 
 def _literal(text: str, limit: int) -> str:
-    """Foreign text as it is: no markup, HTML or named link of its own stands among the project's words."""
+    """Returns foreign text without markup, HTML or named links."""
     return _MARKUP.sub(r"\\\1", one_line(text, limit))

@@ -1,4 +1,4 @@
-"""The form in which an answer is asked for: a JSON schema, made from the kind of the true one."""
+"""The form of an answer: a JSON schema made from the kind of the true answer."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _FIELD = "Each value that the files name, as short as it can be; empty if they n
 
 
 def answer_form(truth: Truth) -> Schema | None:
-    """Returns the schema of the answer; None for a kind that is judged by text or role."""
+    """Returns the schema of the answer; None for kinds that are judged by text or role."""
     match truth.kind:
         case "number":
             scales = ["", "percent", "thousand", "million", "billion"]
@@ -40,7 +40,7 @@ def answer_form(truth: Truth) -> Schema | None:
 
 
 def _names(truth: Truth) -> list[str]:
-    """Returns the names of the fields, in their order."""
+    """Returns the names of the fields in order."""
     if isinstance(truth.value, dict):
         return list(truth.value)
     rows = truth.value if isinstance(truth.value, list) else []

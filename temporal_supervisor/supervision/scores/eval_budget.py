@@ -1,4 +1,4 @@
-"""The one budget of an eval: what its next run may spend, and what the rest is likely to take."""
+"""The budget of an eval: the next run's share, and the likely use of the rest."""
 
 from typing import Annotated, NamedTuple
 
@@ -13,21 +13,21 @@ _ROOM = 2  # times the tokens of runs so far: with less, a longer one would be c
 
 
 class EvalBudget(Model):
-    """Totals for all runs of an eval; None is no limit of that kind beside each run's own."""
+    """Totals for all runs of an eval; None means no limit other than each run's own."""
 
     tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = 20_000_000
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None
 
 
 class RunGrantOf(NamedTuple):
-    """The budget of one run of an eval; None is its own limit, as its request has it."""
+    """The budget of one run of an eval; None means the limit of its own request."""
 
     tokens: int | None = None
     usd: float | None = None
 
 
 class Spent(NamedTuple):
-    """The spend of the runs that `ended`, so many, and the grants of those under way."""
+    """The usage of `ended` runs, and the grants of runs under way."""
 
     usage: Usage
     ended: int
@@ -35,10 +35,9 @@ class Spent(NamedTuple):
 
 
 def next_grant(budget: EvalBudget, own: RunGrantOf, spent: Spent, slots: int) -> RunGrantOf | None:
-    """Returns the grant of the next run, with so many free `slots` for runs.
+    """Returns the grant of the next run, if `slots` more may start; None if there is no room.
 
-    None if there is not enough for one. Runs under way may return some of theirs: then it is worth
-    asking again.
+    Runs under way may return some of theirs, so a later call may succeed.
     """
     tokens = _share(
         budget.tokens,
@@ -69,7 +68,7 @@ def _share(
     slots: int,
     least: float,
 ) -> float | None:
-    """Returns a run's share of what is free, at least the `least`; 0 if that is not free."""
+    """Returns a run's share of the free amount, at least `least`; 0 if that is not free."""
     if total is None:
         return own
     free = total - spent - sum(granted)
@@ -84,14 +83,14 @@ def _mean(total: float, ended: int) -> float:
 
 
 class ToGo(NamedTuple):
-    """The likely time and cost of the rest of an eval; None if they are not known."""
+    """The likely remaining time and cost of an eval; None if unknown."""
 
     seconds: float | None
     usd: float | None
 
 
 def to_go(left: int, ended: int, elapsed: float, usd: float | None) -> ToGo:
-    """Returns the time and the dollars for so many runs that are `left`."""
+    """Returns the likely seconds and dollars for the runs that are `left`."""
     if not ended:
         return ToGo(None, None)
     return ToGo(elapsed / ended * left, None if usd is None else usd / ended * left)

@@ -1,6 +1,6 @@
 """The order of an eval: each question for every variant in turn.
 
-So variants are compared on the same questions, also in a partial eval.
+So variants are compared on the same questions, even in a partial eval.
 """
 
 from typing import Annotated, Any, Literal, NamedTuple
@@ -24,10 +24,10 @@ These are its plan, the finding of one worker agent, or the answer that is made 
 
 
 class EvalVariant(Model):
-    """A way to ask the questions: fields of the request beside the question.
+    """A way to ask the questions: further fields of their requests.
 
-    A `bare` variant's request has an inline team of one role with all tools of the team. That of an
-    agent alone has the roles of the team, each with its own tools.
+    A `bare` variant has an inline team of one role with all tools of the team. A variant for single
+    agents has the roles of the team, each with its own tools.
     """
 
     label: str
@@ -37,9 +37,9 @@ class EvalVariant(Model):
 
 
 class EvalSet(Model):
-    """The questions and the variants, each of which is asked each question `repeat` times.
+    """The questions and variants of an eval; each pair is run `repeat` times.
 
-    `data` has an attachment for each file or folder that questions name.
+    `data` has an attachment for each file or folder in the questions.
     """
 
     name: str
@@ -54,14 +54,14 @@ class EvalSet(Model):
         return len(self.questions) * len(self.variants) * self.repeat
 
     def case(self, index: int) -> "EvalCase":
-        """Returns the run at a place in the order."""
+        """Returns the run at `index`."""
         rest, again = divmod(index, self.repeat)
         place, variant = divmod(rest, len(self.variants))
         return EvalCase(self, self.questions[place], variant, again)
 
 
 class EvalCase(NamedTuple):
-    """One question, to be asked of one variant for the `again`th time, from 0 on."""
+    """One question for one variant; `again` counts repetitions from 0."""
 
     of: EvalSet
     question: EvalQuestion
@@ -78,17 +78,17 @@ class EvalCase(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """True if no supervisor is asked."""
+        """True if no supervisor is used."""
         return self.of.variants[self.variant].bare
 
     @property
     def part(self) -> Part:
-        """The part of its work that the run is asked for."""
+        """The part of a run's work that is tested."""
         return self.of.variants[self.variant].part
 
     @property
     def is_alone(self) -> bool:
-        """True if one worker agent has the whole question, and its finding is the answer."""
+        """True if one worker agent gets the whole question, and its finding is the answer."""
         return self.is_bare or self.part == "agent"
 
     def request(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class EvalCase(NamedTuple):
         return fields
 
     def role(self) -> dict[str, Any]:
-        """Returns the role that an agent alone has. Raises KeyError if the team has none such."""
+        """Returns the role of a single agent. Raises KeyError if the team has none of that name."""
         roles = variant_roles(self.of.variants[self.variant])
         named = [role for role in roles if role["name"] == self.question.role]
         if not named and len(roles) == 1 and self.question.role is None:
@@ -132,7 +132,7 @@ def variant_roles(variant: EvalVariant) -> list[dict[str, Any]]:
 
 
 def given_subtasks(question: EvalQuestion) -> list[dict[str, Any]]:
-    """Returns the plan of a synthesis alone: a subtask for each given finding."""
+    """Returns the plan for a synthesis alone: a subtask for each given finding."""
     whole = f"Find out a part of the question: {question.question}"
     return [
         {
@@ -145,7 +145,7 @@ def given_subtasks(question: EvalQuestion) -> list[dict[str, Any]]:
 
 
 def alone_request(fields: dict[str, Any], role: dict[str, Any], truth: Truth) -> dict[str, Any]:
-    """Returns the request of a run in which one worker agent has the whole goal.
+    """Returns the request of a run in which one worker agent gets the whole goal.
 
     Its finding is the answer.
     """

@@ -1,4 +1,4 @@
-"""Numbers and words of answers, and when two of them say the same."""
+"""Comparison of the numbers and words of two answers."""
 
 import re
 import unicodedata
@@ -26,7 +26,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 class GivenNumber(NamedTuple):
-    """A number as an answer gives it: its value, and the decimals with which it is written."""
+    """A number in an answer: its value, and the decimals with which it is written."""
 
     value: float
     decimals: int
@@ -35,7 +35,7 @@ class GivenNumber(NamedTuple):
 
 
 def figure_of(given: object, scale: object = "") -> GivenNumber | None:
-    """Returns the one number that was given; None for anything else, also for several."""
+    """Returns the number that was given; None for anything but exactly one number."""
     known = next((name for name in FACTORS if name == scale), None)
     if known is None:
         return None
@@ -47,7 +47,7 @@ def figure_of(given: object, scale: object = "") -> GivenNumber | None:
 
 
 def _only_number(text: str, scale: Scale) -> GivenNumber | None:
-    """Returns the number that is all of a text, with its own scale if it has one."""
+    """Returns the number of which a text consists, with the scale that it names, if any."""
     found = _whole_values(text)
     if len(found) != 1 or found[0].end != len(text) or found[0].unit not in (None, "%", *_MONEY):
         return None
@@ -70,7 +70,7 @@ def _whole_values(text: str) -> "list[Figure]":
 
 
 def _own_scale(figure: "Figure") -> Scale:
-    """Returns the scale that is written behind a number; empty without one."""
+    """Returns the scale that follows a number, such as `million`; empty without one."""
     if figure.unit == "%":
         return "percent"
     factor = float(figure.scale)
@@ -88,18 +88,18 @@ def _written(text: str, scale: Scale) -> GivenNumber | None:
 
 
 def agrees(given: GivenNumber, truth: Truth, value: float) -> bool:
-    """True if a number says what the true `value` says: its sign, its scale, its digits.
+    """True if a number equals the true `value` in sign, scale and digits.
 
-    A true number without a scale is compared with the number as it is written, and as its own scale
-    makes it.
+    Without a scale, the true number may equal the number as it is written, or in the scale that
+    follows it.
     """
     if truth.scale is None:
         written = given._replace(scale="")
-        return any(_same(each, truth, value, "") for each in (written, given))
-    return _same(given, truth, value, truth.scale)
+        return any(_is_same_value(each, truth, value, "") for each in (written, given))
+    return _is_same_value(given, truth, value, truth.scale)
 
 
-def _same(given: GivenNumber, truth: Truth, value: float, scale: Scale) -> bool:
+def _is_same_value(given: GivenNumber, truth: Truth, value: float, scale: Scale) -> bool:
     ratio = FACTORS[given.scale] / FACTORS[scale]
     distance = abs(given.value * ratio - value)
     if truth.tolerance is not None:
@@ -119,12 +119,12 @@ def _same(given: GivenNumber, truth: Truth, value: float, scale: Scale) -> bool:
 
 
 def _half_of_last(decimals: int) -> float:
-    """Returns half a unit of the last decimal, and a little for what floats lose."""
+    """Returns half a unit of the last decimal, with a margin for rounding of floats."""
     return 0.5 * 10.0**-decimals * (1 + 1e-6)
 
 
 def numbers_in(text: str) -> list[float]:
-    """Returns every number in a text; one after a minus or a bracket has both signs."""
+    """Returns every number in a text; after a minus or a bracket with both signs."""
     found: list[float] = []
     for figure in _whole_values(text):
         is_signed = figure.is_negative or text[: figure.start].endswith("(")
@@ -134,14 +134,14 @@ def numbers_in(text: str) -> list[float]:
 
 
 def is_near(one: float, other: float) -> bool:
-    """True if two numbers are the same within half a percent."""
+    """True if two numbers differ by at most half a percent."""
     return abs(one - other) <= max(_LENIENT * abs(other), _EXACT)
 
 
 def plain(value: object) -> str:
-    """Returns the words of a value, without case, punctuation and articles.
+    """Returns a value in comparable form: without case, punctuation and articles.
 
-    A number is its value.
+    Numbers become their value.
     """
     number = None if isinstance(value, bool) else figure_of(value)
     if number is not None:
@@ -151,13 +151,13 @@ def plain(value: object) -> str:
     return " ".join(word for word in words if word not in _ARTICLES) or " ".join(words)
 
 
-def says(text: str, value: object) -> bool:
-    """True if the words of a value stand in a text, one after the other."""
+def has_words(text: str, value: object) -> bool:
+    """True if a text contains the words of a value in a row."""
     words = plain_words(str(value))
     return bool(words) and f" {words} " in f" {plain_words(text)} "
 
 
 def plain_words(text: str) -> str:
-    """Returns the words of a text, numbers as they are written."""
+    """Returns the comparable words of a text, with numbers as they are written."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(word for word in _NO_WORD.sub(" ", folded).split() if word not in _ARTICLES)

@@ -1,6 +1,6 @@
-"""The flags of an answer: all that tells a reader not to take it for granted.
+"""The flags of an answer: every reason not to take it for granted.
 
-They are defined here, and nowhere else.
+This is their only definition.
 """
 
 from typing import Literal
@@ -13,9 +13,9 @@ LOW_CONFIDENCE = 0.5  # below it a reader looks twice
 
 
 def flags(result: RunResult) -> list[Flag]:
-    """Returns the flags that screen, page and JSON of a run show beside its answer.
+    """Returns the flags that screen, page and JSON of a run show with its answer.
 
-    A hidden field counts for nothing.
+    Hidden fields do not count.
     """
     shown: dict[Flag, bool] = {
         "unsupported": bool(result.unsupported),
@@ -29,9 +29,9 @@ def flags(result: RunResult) -> list[Flag]:
 
 
 def own_flags(result: RunResult) -> list[Flag]:
-    """Returns the flags that a worker agent without a supervisor puts on its own answer.
+    """Returns the flags that a worker agent without a supervisor sets on its own answer.
 
-    No code has looked at it.
+    No code has checked that answer.
     """
     findings = [report.finding for report in result.subtasks if report.finding]
     shown: dict[Flag, bool] = {

@@ -1,4 +1,4 @@
-"""Intervals of 95 % around shares that were counted, and the chance of a change."""
+"""Intervals of 95 % for counted shares, and the probability of a change by chance."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -15,7 +15,7 @@ _EXACT = 1e-9  # what floats lose
 
 
 class Interval(NamedTuple):
-    """A share or a difference, with the ends of its interval."""
+    """A share or a difference, with the bounds of its interval."""
 
     value: float
     low: float
@@ -23,10 +23,7 @@ class Interval(NamedTuple):
 
 
 def wilson(hits: int, total: int) -> Interval:
-    """Returns the share of hits with Wilson's interval.
-
-    It holds for few questions, and for shares of 0 and 1.
-    """
+    """Returns the share of hits with Wilson's interval, also for few hits or questions."""
     if total == 0:
         return Interval(0.0, 0.0, 1.0)
     share = hits / total
@@ -38,10 +35,9 @@ def wilson(hits: int, total: int) -> Interval:
 
 
 def paired_bootstrap(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """Returns the mean change of the same questions, with its interval.
+    """Returns the mean change over questions, with its interval by resampling them.
 
-    The interval is that of means over questions drawn again. Raises ValueError if there is none, or
-    if they are not as many.
+    Raises ValueError without questions, or if the two numbers of questions differ.
     """
     changes = [new - old for old, new in zip(before, after, strict=True)]
     if not changes:
@@ -54,12 +50,11 @@ def paired_bootstrap(before: Sequence[float], after: Sequence[float]) -> Interva
 
 
 def chance_of_loss(losses: Sequence[tuple[float, float]]) -> float:
-    """Returns the probability of such losses, or larger ones, if nothing has changed but luck.
+    """Returns the probability of losses at least this large without a real change.
 
-    Of each question there are two losses, of what is right and of what is flagged. Without a change
-    each pair would have been as likely the other way round, so pairs are turned round. The larger
-    of the two sums counts, in its own spread: both together are too large by chance as seldom as
-    one would be.
+    Each question has two losses: in right answers and in flagged ones. Without a change each pair
+    could have been the other way round, so the signs of pairs are varied. The larger of the two
+    sums counts, in units of its own spread, so that the probability holds for both together.
     """
     changed = [pair for pair in losses if any(pair)]
     spreads = [sqrt(sum(pair[side] ** 2 for pair in changed)) or 1.0 for side in (0, 1)]

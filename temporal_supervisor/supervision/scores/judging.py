@@ -1,6 +1,6 @@
-"""The comparison of an answer with the true one, by the fields that were asked for.
+"""The comparison of an answer with the true one, by the fields of the answer.
 
-Beside it stands the lenient one, by any words of the text.
+There is also a lenient comparison, by any words of the text.
 """
 
 from collections import Counter
@@ -13,19 +13,19 @@ from temporal_supervisor.supervision.scores.figures import (
     FACTORS,
     agrees,
     figure_of,
+    has_words,
     is_near,
     numbers_in,
     plain,
-    says,
 )
 from temporal_supervisor.supervision.scores.plan_fit import PlanFit, has_fact
 from temporal_supervisor.supervision.scores.question_sets import Truth, is_number
 
 
 class Given(NamedTuple):
-    """An answer: its text, the fields that were asked for, the roles that took the question.
+    """An answer: its text, its fields, and the roles that took the question.
 
-    `plan` is the fit of its plan, where one was expected.
+    `plan` is the fit of its plan, if one was expected.
     """
 
     text: str = ""
@@ -36,9 +36,10 @@ class Given(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """The outcome of a comparison: the answer is `right`, or a `share` of it, by field for rows.
+    """The outcome of a comparison: whether the answer is `right`, and its right `share`.
 
-    `refused`: there is no answer in the fields. `lenient`: any word or number of the text would do.
+    Rows have shares by field. `refused` is True without an answer in the fields. `lenient` accepts
+    any word or number of the text.
     """
 
     right: bool
@@ -48,8 +49,8 @@ class Judged(NamedTuple):
     by_field: Mapping[str, float] = {}
 
 
-def judged(truth: Truth, given: Given) -> Judged:
-    """Judges an answer. One with several candidates in place of one is wrong."""
+def judge_answer(truth: Truth, given: Given) -> Judged:
+    """Compares an answer with the true one; several candidates in place of one are wrong."""
     refused = is_refused(truth, given)
     lenient = lenient_share(truth, given) >= 1.0
     if truth.kind == "none":
@@ -68,7 +69,7 @@ def judged(truth: Truth, given: Given) -> Judged:
 
 
 def is_refused(truth: Truth, given: Given) -> bool:
-    """True if an answer says in its fields that there is none, or has neither fields nor text."""
+    """True if the fields state that there is no answer, or if fields and text are empty."""
     match truth.kind:
         case "facts":
             return not given.text.strip()
@@ -86,7 +87,7 @@ def is_refused(truth: Truth, given: Given) -> bool:
 
 
 def _share(truth: Truth, given: Given) -> float:
-    """Returns the share of the true answer that the fields have; 1 is a right one."""
+    """Returns the share of the true answer in the fields; 1 is right."""
     fields = given.fields if isinstance(given.fields, dict) else {}
     match truth.kind:
         case "number":
@@ -110,7 +111,7 @@ def _share(truth: Truth, given: Given) -> float:
 
 
 def _plan_share(fit: PlanFit | None) -> float:
-    """Returns the coverage of a plan; one that is not whole is never right."""
+    """Returns the coverage of a plan, below 1 if it is not whole."""
     if fit is None or fit.is_whole:
         return float(fit is not None)
     return min(fit.coverage, 0.99)
@@ -128,7 +129,7 @@ def _is_one_of(value: object, wanted: Sequence[object]) -> bool:
 
 
 def _list_share(truth: Truth, values: object) -> float:
-    """Returns the F1 of a list, or whether it is the same where the order counts."""
+    """Returns the F1 of a list or, if the order counts, 1 for an equal list."""
     given = [Cell("", value) for value in values] if isinstance(values, list) else []
     wanted = [Cell("", value) for value in truth.value] if isinstance(truth.value, list) else []
     if truth.ordered:
@@ -139,9 +140,9 @@ def _list_share(truth: Truth, values: object) -> float:
 
 
 def _by_field(truth: Truth, given: Given) -> dict[str, tuple[int, int, int]] | None:
-    """Returns for each field of rows the numbers of right, true and given values.
+    """Returns the numbers of right, true and given values for each field of rows.
 
-    None for another kind of answer.
+    None for other kinds of answers.
     """
     if truth.kind != "rows":
         return None
@@ -156,17 +157,14 @@ def _by_field(truth: Truth, given: Given) -> dict[str, tuple[int, int, int]] | N
 
 
 class Cell(NamedTuple):
-    """A value of an answer, with the words that name its row."""
+    """A value in an answer, with the words that identify its row."""
 
     row: str
     value: object
 
 
 def _columns(value: object) -> dict[str, list[Cell]]:
-    """Returns the cells by field.
-
-    Those of rows stand with the first cell of their row, which names it.
-    """
+    """Returns the cells by field; cells of rows have the first cell as their row's name."""
     if isinstance(value, dict):
         lists = {name: cells for name, cells in value.items() if isinstance(cells, list)}
         return {name: [Cell("", cell) for cell in cells] for name, cells in lists.items()}
@@ -180,7 +178,7 @@ def _columns(value: object) -> dict[str, list[Cell]]:
 
 
 def _common(given: Sequence[Cell], wanted: Sequence[Cell], truth: Truth) -> int:
-    """Returns the number of given cells that are wanted ones; each counts once."""
+    """Returns the number of given cells that are wanted; each counts once."""
     known = Counter((cell.row, plain(cell.value)) for cell in given)
     left = list[Cell]()
     hits = 0
@@ -202,7 +200,7 @@ def _common(given: Sequence[Cell], wanted: Sequence[Cell], truth: Truth) -> int:
 
 
 def _take_one(known: Counter[tuple[str, str]], cell: Cell) -> bool:
-    """Takes a cell out of those that are left. Returns False if none is."""
+    """Removes a matching cell from the remaining ones; returns False if there is none."""
     key = cell.row, plain(cell.value)
     known[key] -= 1
     return known[key] >= 0
@@ -220,12 +218,12 @@ def _is_same_cell(given: Cell, wanted: Cell, truth: Truth) -> bool:
 
 
 def _f1(hits: int, wanted: int, had: int) -> float:
-    """Returns the F1 of so many right ones among those that are true and those that were given."""
+    """Returns the F1 of `hits` among `wanted` true and `had` given values."""
     return 1.0 if wanted + had == 0 else 2 * hits / (wanted + had)
 
 
 def lenient_share(truth: Truth, given: Given) -> float:
-    """Returns the share of the true answer that stands anywhere in the text."""
+    """Returns the share of the true answer that appears anywhere in the text."""
     text = given.text
     match truth.kind:
         case "number":
@@ -234,7 +232,7 @@ def lenient_share(truth: Truth, given: Given) -> float:
             hits = [_has_number(text, truth, value) for value in _numbers(truth).values()]
             return sum(hits) / len(hits)
         case "text":
-            return float(any(_has(text, value) for value in [truth.value, *truth.aliases]))
+            return float(any(_has_value(text, value) for value in [truth.value, *truth.aliases]))
         case "route":
             return float(truth.value in given.roles)
         case "none":
@@ -245,7 +243,7 @@ def lenient_share(truth: Truth, given: Given) -> float:
             facts = truth.value if isinstance(truth.value, list) else []
             found = [has_fact(text, str(fact)) for fact in facts]
             return sum(found) / len(found)
-    values = [_has(text, cell) for cells in _cells(truth.value) for cell in cells]
+    values = [_has_value(text, cell) for cells in _cells(truth.value) for cell in cells]
     return sum(values) / len(values)
 
 
@@ -256,15 +254,15 @@ def _cells(value: Any) -> list[list[Any]]:
     return [list(each.values()) if isinstance(each, dict) else [each] for each in value]
 
 
-def _has(text: str, value: object) -> bool:
+def _has_value(text: str, value: object) -> bool:
     figure = None if isinstance(value, bool) else figure_of(value)
     if figure is not None and any(is_near(number, figure.value) for number in numbers_in(text)):
         return True
-    return says(text, value)
+    return has_words(text, value)
 
 
 def _has_number(text: str, truth: Truth, value: float) -> bool:
-    """True if a number of the text is near the true one, as it is written or in another scale."""
+    """True if a number in the text is near the true one, as written or in another scale."""
     scales = {1.0} if not truth.scale else {1.0, FACTORS[truth.scale]}
     return any(is_near(number, value * factor) for number in numbers_in(text) for factor in scales)
 

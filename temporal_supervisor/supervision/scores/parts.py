@@ -10,7 +10,10 @@ from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, T
 
 
 def question_for_part(question: EvalQuestion, part: Part) -> EvalQuestion:
-    """Returns a question with what a part alone is judged by. Raises ValueError without any."""
+    """Returns a question for a part of a run's work alone.
+
+    Raises ValueError if the question has nothing to judge that part by.
+    """
     match part:
         case "plan":
             return _for_plan(question)
@@ -37,15 +40,15 @@ def _for_plan(question: EvalQuestion) -> EvalQuestion:
 
 
 def _plain(number: float) -> int | float:
-    """Returns a number without a point that it does not need."""
+    """Returns a number without needless decimals: 3 for 3.0."""
     return int(number) if number.is_integer() else number
 
 
 def result_as_truth(asked: Truth, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Truth:
     """Returns the result of a query as a true answer.
 
-    One cell is a number or a text, one column a list, several are rows; without a row there is no
-    answer.
+    One cell is a number or a text, one column is a list, several columns are rows. Without rows
+    there is no answer.
     """
     known = asked.model_dump(exclude_defaults=True, exclude={"kind", "value"})
     filled = [list(row) for row in rows if any(row)]

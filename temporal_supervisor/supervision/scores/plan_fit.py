@@ -9,10 +9,10 @@ from temporal_supervisor.supervision.scores.question_sets import ExpectedSubtask
 
 
 class PlanFit(Model):
-    """The fit of a plan.
+    """The fit of a plan to the expected one.
 
-    `coverage` is the share of the expected subtasks that it has. `needless` are its subtasks that
-    were not expected, `missing` the expected dependencies that it lacks, as "b after a".
+    `coverage` is the share of expected subtasks in it. `needless` lists subtasks that were not
+    expected, `missing` the expected dependencies that it lacks, as "b after a".
     """
 
     coverage: float
@@ -21,14 +21,15 @@ class PlanFit(Model):
 
     @property
     def is_whole(self) -> bool:
-        """True for a plan with all that was expected, and nothing else."""
+        """True for a plan with everything that was expected, and nothing else."""
         return self.coverage == 1.0 and not self.needless and not self.missing
 
 
 def plan_fit(expected: Sequence[ExpectedSubtask], reports: Sequence[SubtaskReport]) -> PlanFit:
-    """Returns the fit of the plan of these subtasks; items and replaced ones are no part of it.
+    """Returns the fit of a plan by its subtasks, without items and replaced ones.
 
-    One subtask may do the work of several expected ones: then it depends on nothing for them.
+    One subtask may do the work of several expected ones, which then need no dependency between
+    them.
     """
     planned = [each for each in reports if each.template is None and each.replaced_by is None]
     doing = {one.id: {each.id for each in planned if _fits(one, each)} for one in expected}
@@ -54,12 +55,12 @@ def _fits(expected: ExpectedSubtask, report: SubtaskReport) -> bool:
 
 
 def has_fact(text: str, fact: str) -> bool:
-    """True if a text has one of the words of a fact, which stand between bars."""
+    """True if a text contains one of the alternatives of a fact, such as `Bern|Berne`."""
     return any(words.strip().casefold() in text.casefold() for words in fact.split("|"))
 
 
 def _all_before(planned: Sequence[SubtaskReport]) -> Mapping[str, set[str]]:
-    """Returns for each subtask those that it builds on, over any number of steps."""
+    """Returns the direct and indirect dependencies of each subtask."""
     graph = {each.id: each.depends_on for each in planned}
     before = dict[str, set[str]]()
     try:
@@ -73,9 +74,9 @@ def _all_before(planned: Sequence[SubtaskReport]) -> Mapping[str, set[str]]:
 
 
 def _is_after(ones: set[str], others: set[str], builds_on: Mapping[str, set[str]]) -> bool:
-    """True if one of these subtasks builds on one of the others, or both are the same.
+    """True if one of `ones` depends on one of `others`, or they share a subtask.
 
-    Where either is not planned there is nothing to depend on: the coverage has that.
+    If either is not planned, nothing is missing here: the coverage shows it.
     """
     if not ones or not others or ones & others:
         return True

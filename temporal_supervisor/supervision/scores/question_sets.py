@@ -1,4 +1,4 @@
-"""A set of questions with their true answers, as a person writes it: one JSON object a line."""
+"""A set of questions with their true answers: a file with one JSON object a line."""
 
 import json
 import math
@@ -33,7 +33,7 @@ _WRITTEN = {
 
 
 class BadQuestion(ValueError):
-    """A line of a set that can't be taken; the message names it."""
+    """An invalid line of a set; the message names the line."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"line {line}: {problem}")
@@ -85,7 +85,7 @@ class ExpectedSubtask(Model):
 
 
 class GivenFinding(Model):
-    """A finding that a synthesis alone starts from, with the role of its author."""
+    """A finding from which a synthesis alone starts, with its author's role."""
 
     text: Annotated[str, Field(min_length=1, max_length=20_000)]
     role: str = "auto"
@@ -143,10 +143,7 @@ class EvalQuestion(Model):
 
 
 def read_questions(text: str) -> list[tuple[int, EvalQuestion]]:
-    """Returns each question with the number of its line.
-
-    Raises BadQuestion for the first line that is wrong.
-    """
+    """Returns the questions with their line numbers. Raises BadQuestion for an invalid line."""
     found: list[tuple[int, EvalQuestion]] = []
     places: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -168,8 +165,7 @@ def read_questions(text: str) -> list[tuple[int, EvalQuestion]]:
 def goals_as_questions(team: str, known: dict[str, Any]) -> list[EvalQuestion]:
     """Returns the goals of a team's `goals.toml` as questions.
 
-    Those that need a person are left out. Raises BadQuestion with the place of a goal that is
-    wrong.
+    Goals that need a person are left out. Raises BadQuestion for an invalid goal.
     """
     found, goals = [], known.get("goals")
     for number, goal in enumerate(goals if isinstance(goals, list) else [], 1):
@@ -222,7 +218,7 @@ def _question(number: int, fields: dict[str, Any]) -> EvalQuestion:
 
 
 def _is_written(kind: AnswerKind, value: JsonValue) -> bool:
-    """True if a value is written as its kind wants it."""
+    """True if a value has the form that its kind needs."""
     match kind:
         case "none" | "plan":
             return True
@@ -246,7 +242,7 @@ def _is_written(kind: AnswerKind, value: JsonValue) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """True for a finite number, which True and False are not."""
+    """True for a finite number; booleans are none."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

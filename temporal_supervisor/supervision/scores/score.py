@@ -1,4 +1,4 @@
-"""The score of one question: its verdict, its flags and its cost."""
+"""The score of a question: its verdict, flags and cost."""
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -12,7 +12,7 @@ from temporal_supervisor.supervision.contract.base import ErrorText, Model, Sent
 from temporal_supervisor.supervision.contract.result import Problem, RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.usage import Usage
 from temporal_supervisor.supervision.scores.flagged import Flag, flags, own_flags
-from temporal_supervisor.supervision.scores.judging import Given, Judged, judged
+from temporal_supervisor.supervision.scores.judging import Given, Judged, judge_answer
 from temporal_supervisor.supervision.scores.plan_fit import PlanFit, plan_fit
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, Truth
 
@@ -31,9 +31,9 @@ _DECLINED = {ErrorKind.CANNOT_DO, ErrorKind.REFUSED, ErrorKind.DEPENDENCIES_FAIL
 
 
 class Opinion(Model):
-    """The opinion of a model on an answer in words, which may be `right` in other words.
+    """A model's opinion of an answer in words, which may be `right` in other words.
 
-    It decides nothing: the verdict is code's.
+    It has no effect on the verdict, which is computed by code.
     """
 
     model: str
@@ -74,15 +74,15 @@ class Score(Model):
 
     @property
     def is_right(self) -> bool:
-        """True for the true answer, and for none where there is none."""
+        """True for a right answer, and for a right refusal."""
         return self.verdict in ("right", "refused_rightly")
 
 
 class EndedRun(Model):
-    """The end of a question's run: its result, and the problem of one without an answer.
+    """The end of a question's run: its result, and the problem if there is no answer.
 
-    `alone` is a run of one worker agent, whose `output` has the fields; a `bare` one is that
-    without any checks. A run of a `plan_alone` has carried out none of it.
+    An `alone` run had one worker agent, whose `output` has the fields. A `bare` one had no checks.
+    A `plan_alone` run carried out nothing.
     """
 
     run_id: str
@@ -94,10 +94,10 @@ class EndedRun(Model):
     plan_alone: bool = False
 
 
-def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Score:
-    """Returns the score of a question by the end of its run.
+def score_of(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Score:
+    """Returns the score of a question from the end of its run.
 
-    The fields of an agent alone are its `output`.
+    The fields of a single agent are its `output`.
     """
     result = run.result or RunResult()
     has_answer = run.problem is None
@@ -108,7 +108,7 @@ def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Sc
     fit = None
     if question.plan and not run.alone:
         fit = plan_fit(question.plan, result.subtasks)
-    outcome = judged(question.answer, Given(text, fields, roles, bool(result.gaps), fit))
+    outcome = judge_answer(question.answer, Given(text, fields, roles, bool(result.gaps), fit))
     shown = _shown_flags(run, result)
     error = f"{run.problem.type}: {run.problem.message}" if run.problem else ""
     score = Score(
@@ -122,7 +122,7 @@ def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Sc
         share=outcome.share if has_answer else 0.0,
         fields=dict(outcome.by_field),
         plan=fit,
-        given=one_line(_shown(fields, result.answer), _SHOWN_BYTES),
+        given=one_line(_answer_text(fields, result.answer), _SHOWN_BYTES),
         expected=one_line(str(question.answer.value), _SHOWN_BYTES),
         error=error,
         usage=result.usage,
@@ -138,7 +138,7 @@ def scored(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> Sc
 
 
 def is_in_words(truth: Truth, score: Score) -> bool:
-    """True if a question was answered in words: others may mean the same, unknown to code."""
+    """True if the answer is in words, so that other words may mean the same."""
     is_given = score.verdict in ("right", "wrong_flagged", "wrong_unflagged")
     return is_given and truth.kind in ("text", "list", "facts")
 
@@ -148,7 +148,7 @@ def _completed(result: RunResult) -> list[SubtaskReport]:
 
 
 def _shown_flags(run: EndedRun, result: RunResult) -> list[Flag]:
-    """Returns the flags of an answer; a plan alone has no answer that they could speak of."""
+    """Returns the flags of an answer; a plan alone has no answer to flag."""
     if run.plan_alone:
         return []
     return own_flags(result) if run.bare else flags(result)
@@ -171,13 +171,13 @@ def _verdict(
 
 
 def _declined(problem: Problem, result: RunResult | None) -> bool:
-    """True if a run gave no answer because its worker agents said that there is none."""
+    """True if a run gave no answer because its worker agents found that there is none."""
     if problem.type not in _NO_ANSWER or result is None:
         return False
     return all(report.error is None or report.error.type in _DECLINED for report in result.subtasks)
 
 
-def _shown(fields: JsonValue, text: str) -> str:
+def _answer_text(fields: JsonValue, text: str) -> str:
     if not isinstance(fields, dict):
         return text if fields is None else str(fields)
     shown = []
@@ -189,7 +189,7 @@ def _shown(fields: JsonValue, text: str) -> str:
 
 
 def _cited(supporting: Sequence[str], result: RunResult) -> float:
-    """Returns the F1 of the files that findings name, against those that hold the answer."""
+    """Returns the F1 of the files that findings name, against the supporting ones."""
     findings = [report.finding for report in result.subtasks if report.finding]
     sources = [source for finding in findings for source in finding.sources]
     named = {PurePosixPath(source.partition("#")[0].split(" ")[0]).name for source in sources}

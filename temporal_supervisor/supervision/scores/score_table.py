@@ -1,4 +1,4 @@
-"""The table of an eval, the comparison of two, and the aims that they have to reach."""
+"""The table of an eval, the comparison of two tables, and the aims of an eval."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ _CHANCE = 0.05  # worse by chance is said at most once in twenty
 
 
 class OpinionRow(Model):
-    """The opinions of a model on `n` answers in words: the share that it calls right.
+    """A model's opinions on `n` answers in words: the share that it calls right.
 
-    `agreed` is the share on which code does.
+    `agreed` is the share on which it agrees with code.
     """
 
     model: str
@@ -77,7 +77,7 @@ class VariantRow(Model):
 class EvalTable(Model):
     """The table of an eval: a row for each variant, and the score of each question.
 
-    `no_opinion` is why a model that was asked had none of some answers.
+    `no_opinion` is the reason why the judging model gave no opinion on some answers.
     """
 
     eval_id: str
@@ -91,7 +91,7 @@ class EvalTable(Model):
 
 
 class Comparison(Model):
-    """Two variants on the questions that both were asked, with the differences of their shares."""
+    """Two variants on their common questions, with the differences of their shares."""
 
     before: str
     after: str
@@ -112,7 +112,7 @@ def table_of(
     scores: Sequence[Score],
     **more: object,
 ) -> EvalTable:
-    """Returns the table of these scores, with a row for each variant by its label."""
+    """Returns the table of these scores, with a labelled row for each variant."""
     rows = []
     for at, label in enumerate(labels):
         rows.append(_row(label, [score for score in scores if score.variant == at]))
@@ -152,7 +152,7 @@ def _row(label: str, scores: Sequence[Score]) -> VariantRow:
 
 
 def _opinions(scores: Sequence[Score]) -> OpinionRow | None:
-    """Returns the opinions of a model on the answers that it was asked about; None without any."""
+    """Returns the row of a model's opinions; None if it was not asked."""
     known = [(score, score.opinion) for score in scores if score.opinion is not None]
     if not known:
         return None
@@ -175,8 +175,8 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def compared(before: EvalTable, after: EvalTable) -> list[Comparison]:
-    """Compares each variant of `after` with that of the same label before, or the only one.
+def compare_tables(before: EvalTable, after: EvalTable) -> list[Comparison]:
+    """Compares each variant of `after` with the variant of equal label, or the only one.
 
     Raises ValueError if they have no question in common.
     """
@@ -225,7 +225,7 @@ def _paired(
 
 
 def _rates(table: EvalTable, variant: int, what: Literal["right", "silent"]) -> dict[str, float]:
-    """Returns by question the share of its repetitions that are right, or wrong without a flag."""
+    """Returns by question the share of right, or of wrong and unflagged, repetitions."""
     hits: dict[str, list[bool]] = {}
     for score in table.scores:
         if score.variant == variant:
@@ -240,9 +240,9 @@ def shortfalls(
     unflagged_at_most: float | None = None,
     comparisons: Sequence[Comparison] = (),
 ) -> list[str]:
-    """Returns a sentence for each aim that an eval falls short of.
+    """Returns a sentence for each missed aim of an eval.
 
-    Rows of bare agents are there to compare with alone.
+    Rows of bare agents are for comparison only.
     """
     found = []
     for row in table.rows:

@@ -32,7 +32,7 @@ from temporal_supervisor.supervision.base.store_keys import (
 from temporal_supervisor.supervision.base.text import size
 from temporal_supervisor.supervision.contract.finding import CheckedClaim, FindingRecord
 from temporal_supervisor.supervision.contract.usage import Usage
-from temporal_supervisor.supervision.planning.estimate import RunSample, Took
+from temporal_supervisor.supervision.planning.estimate import CandidateUsage, RunSample
 
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
 
@@ -314,7 +314,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def sample(calls: float) -> RunSample:
-    return RunSample(parts=[], rest=Took(), total=Took(calls=calls))
+    return RunSample(parts=[], rest=CandidateUsage(), total=CandidateUsage(calls=calls))
 
 
 async def test_the_newest_samples_of_a_team_are_kept(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from temporal_supervisor.supervision.agent.better_finding import better
+from temporal_supervisor.supervision.agent.better_finding import better_finding
 from temporal_supervisor.supervision.contract.finding import Finding
 
 _DOUBT = "the query has no condition on 1994, which the question names"
@@ -33,4 +33,4 @@ def finding(**known: Any) -> Finding:
 )
 def test_the_better_one_of_two_findings_is_kept(earlier: Any, later: Any, kept: str) -> None:
     first, second = finding(**earlier), finding(**later)
-    assert better(first, second) is (first if kept == "earlier" else second)
+    assert better_finding(first, second) is (first if kept == "earlier" else second)

@@ -12,8 +12,8 @@ from temporal_supervisor.supervision.agent.policy import (
     decide,
     is_offered,
     is_quarantined,
-    joined,
     labels_of,
+    why_not_together,
 )
 from temporal_supervisor.supervision.contract.finding import Finding, Labels
 from temporal_supervisor.supervision.contract.team import Approval, Effects, Reads, Returns, Role, Targets
@@ -208,7 +208,7 @@ SEARCH = ToolWords(returns="untrusted", server="tickets.example")
     ids=str,
 )
 def test_private_data_untrusted_text_and_effects_are_not_joined(tools: dict[str, ToolWords], named: str) -> None:
-    why = joined(tools)
+    why = why_not_together(tools)
     assert (why is None) == (not named)
     assert named in (why or "")
 

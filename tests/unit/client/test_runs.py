@@ -68,7 +68,7 @@ def test_what_only_the_run_knows_is_no_reason_to_refuse_a_plan() -> None:
 def test_a_failed_run_keeps_what_was_done() -> None:
     done = RunResult(status="partial", answer="Four.").model_dump(mode="json")
     outcome = failed_outcome(ApplicationError("too late", done, type="DeadlineExceeded"))
-    assert (str(outcome.error), outcome.said) == (
+    assert (str(outcome.error), outcome.sentence) == (
         "DeadlineExceeded: too late",
         "failed: DeadlineExceeded: too late",
     )

@@ -140,7 +140,7 @@ def test_a_server_of_tools_names_its_secrets_and_gives_its_tools_names() -> None
     assert (local.secrets, remote.secrets) == (["A"], ["B", "C"])
     assert [with_secrets(text, {"B": "b", "C": "c"}) for text in remote.headers.values()] == ["Bearer b", "c"]
     assert Team.model_validate(team(mcp_servers={"shop": local})).server_tools == ["shop__get_price"]
-    assert local.tools["get.price"].said == {"reads": "private", "returns": "untrusted", "effects": "read"}
+    assert local.tools["get.price"].as_tool_fields == {"reads": "private", "returns": "untrusted", "effects": "read"}
 
 
 def test_a_card_of_a_role_says_what_it_reads_which_models_take_over_and_how_long_a_tool_may_take() -> None:
@@ -281,7 +281,7 @@ def test_the_tables_of_a_result_are_those_that_stand_for_templates() -> None:
 def test_a_wait_is_shown_by_its_path_from_the_run_above() -> None:
     below = Wait(id="t3/1/t2/1", subtask_id="t2", kind="question", workflow_id="w", since="")
     own = Wait(id="t3/1/synthesis", kind="provider", workflow_id="w", since="")
-    assert [(w.id, w.subtask_id) for w in (below.below("t3"), own.below("t3"))] == [
+    assert [(w.id, w.subtask_id) for w in (below.as_nested_in("t3"), own.as_nested_in("t3"))] == [
         ("t3/1/t2/1", "t3/t2"),
         ("t3/1/synthesis", "t3"),
     ]
@@ -343,7 +343,7 @@ def test_an_update_has_the_name_of_its_type() -> None:
 
 def test_a_new_total_leaves_the_other_one_alone() -> None:
     news = NewBudget(tokens=7), NewBudget(usd=2.0)
-    totals = [(budget.tokens, budget.usd) for budget in (new.over(Budget(tokens=5, usd=1.0)) for new in news)]
+    totals = [(budget.tokens, budget.usd) for budget in (new.applied_to(Budget(tokens=5, usd=1.0)) for new in news)]
     assert totals == [(7, 1.0), (5, 2.0)]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from temporal_supervisor.supervision.contract.result import SubtaskReport
 from temporal_supervisor.supervision.contract.team import RoleCard
-from temporal_supervisor.supervision.planning.backups import latency, too_far_behind, too_slow
+from temporal_supervisor.supervision.planning.backups import median_seconds, too_far_behind, too_slow
 from tests.unit.shapes import START
 
 
@@ -34,7 +34,7 @@ def took(*seconds: float, role: str = "fetcher", held: float = 0.0) -> list[Subt
 def test_a_roles_latency_is_the_median_of_its_last_three_subtasks(
     reports: list[SubtaskReport], expected: float | None
 ) -> None:
-    assert latency(reports, "fetcher") == expected
+    assert median_seconds(reports, "fetcher") == expected
 
 
 def test_a_role_is_slow_or_behind_by_its_own_limits() -> None:

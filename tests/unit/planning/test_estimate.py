@@ -13,7 +13,7 @@ from temporal_supervisor.supervision.contract.progress import Counts
 from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport, Timing
 from temporal_supervisor.supervision.contract.team import Person, RoleCard, TeamCard, ToolCard
 from temporal_supervisor.supervision.contract.usage import Usage
-from temporal_supervisor.supervision.planning.estimate import RunSample, Took, estimate_of, sample_of
+from temporal_supervisor.supervision.planning.estimate import CandidateUsage, RunSample, estimate_of, sample_of
 from tests.unit.shapes import START
 
 MODELS = {"reader": "small", "analyst": "large", "checker": "small"}
@@ -34,11 +34,11 @@ def reading(subtask_id: str, after: Sequence[str] = (), **more: Any) -> Subtask:
     return Subtask(id=subtask_id, description="d", role="reader", depends_on=list(after), **more)
 
 
-def took(tokens: float, role: str = "reader", **more: Any) -> Took:
-    return Took(**{"role": role, "calls": 1, "tokens": tokens, "usd": 1.0, "seconds": 10.0} | more)
+def took(tokens: float, role: str = "reader", **more: Any) -> CandidateUsage:
+    return CandidateUsage(**{"role": role, "calls": 1, "tokens": tokens, "usd": 1.0, "seconds": 10.0} | more)
 
 
-def sample(*parts: Took, **own: Any) -> RunSample:
+def sample(*parts: CandidateUsage, **own: Any) -> RunSample:
     return RunSample(parts=list(parts), rest=took(100, role="", **own), total=took(0))
 
 
@@ -127,13 +127,13 @@ def test_a_sample_has_what_one_candidate_took_and_what_is_left_for_the_superviso
     )
     made = sample_of(result, Plan(subtasks=[reading("t1", candidates=2), reading("t2")]), planned=3)
     assert made.parts == [
-        Took(role="reader", calls=1, tokens=200, usd=0.2, seconds=20),
-        Took(role="reader", calls=2, tokens=400, usd=0.4, seconds=5),
-        Took(role="reader", calls=2, tokens=400, usd=0.4, seconds=0),
+        CandidateUsage(role="reader", calls=1, tokens=200, usd=0.2, seconds=20),
+        CandidateUsage(role="reader", calls=2, tokens=400, usd=0.4, seconds=5),
+        CandidateUsage(role="reader", calls=2, tokens=400, usd=0.4, seconds=0),
     ]
-    assert made.rest.model_copy(update={"usd": None}) == Took(calls=3, tokens=800, seconds=0.5)
+    assert made.rest.model_copy(update={"usd": None}) == CandidateUsage(calls=3, tokens=800, seconds=0.5)
     assert made.rest.usd == pytest.approx(0.8)
-    assert made.total == Took(calls=9, tokens=2000, usd=2.0, seconds=21.0)
+    assert made.total == CandidateUsage(calls=9, tokens=2000, usd=2.0, seconds=21.0)
     unpriced = result.model_copy(update={"usage": Usage(model_calls=9, usd=None), "subtasks": []})
     assert sample_of(unpriced, Plan(), planned=0).total.usd is None
 
@@ -142,7 +142,7 @@ def test_the_range_holds_nine_runs_of_ten_after_a_hundred_and_is_of_use() -> Non
     """Goals make all work of a run larger or smaller; calls are geometric, tokens grow with the conversation."""
     chance = random.Random(1)
 
-    def work(role: str, size: float) -> Took:
+    def work(role: str, size: float) -> CandidateUsage:
         more, middle, spread = {"reader": (0.45, 9.2, 0.4), "analyst": (0.2, 10.4, 0.7), "": (0.3, 9.5, 0.5)}[role]
         calls = next((n for n in range(1, 10) if chance.random() < more), 10)
         tokens = sum(size * chance.lognormvariate(middle, spread) * (1 + 0.2 * turn) for turn in range(calls))
@@ -158,7 +158,7 @@ def test_the_range_holds_nine_runs_of_ten_after_a_hundred_and_is_of_use() -> Non
         roles = [chance.choice(["reader", "analyst"]) for _ in range(chance.randint(1, most))]
         return Plan(subtasks=[Subtask(id=f"t{n}", description="d", role=role) for n, role in enumerate(roles)])
 
-    samples, judged = [run(a_plan()) for _ in range(100)], list[tuple[Shares, Took]]()
+    samples, judged = [run(a_plan()) for _ in range(100)], list[tuple[Shares, CandidateUsage]]()
     for _ in range(200):
         plan = a_plan()
         judged.append((estimated(plan, samples).total, run(plan).total))

@@ -14,11 +14,11 @@ from temporal_supervisor.supervision.contract.plan import Plan, Subtask, folded,
 from temporal_supervisor.supervision.planning.expansion import (
     ITEM_BYTES,
     asks_for_each,
-    expanded,
     for_each_problems,
     item_text,
     items_of,
     room_for,
+    with_items,
 )
 from temporal_supervisor.supervision.planning.plan_graph import find_cycle, plan_problems
 from temporal_supervisor.supervision.planning.revisions import merge, revision_problems
@@ -51,7 +51,7 @@ def test_a_revision_with_items_is_the_old_plan_with_the_items_in_place_of_their_
     assert plan_problems(plan, 12, data=DATA) == []
     for template in templates(plan):
         items = items_of(plan.subtask(template.id), [f"item {number}" for number in range(n)])
-        after = expanded(plan, items)
+        after = with_items(plan, items)
         ids = [f"{template.id}.{number}" for number in range(1, n + 1)]
         assert [item.id for item in items] == ids
         assert (after.folded().subtasks, after.revision) == (plan.folded().subtasks, plan.revision + 1)
@@ -77,7 +77,7 @@ def test_the_order_in_which_templates_are_expanded_makes_no_difference(plan: Pla
     for order in list(permutations(ids))[:6]:
         whole = plan
         for template_id in order:
-            whole = expanded(whole, items_of(plan.subtask(template_id), ["a", "b"]))
+            whole = with_items(whole, items_of(plan.subtask(template_id), ["a", "b"]))
         wholes.append([planned.id for planned in whole.subtasks])
     assert all(whole == wholes[0] for whole in wholes)
 
@@ -88,7 +88,7 @@ def test_a_board_counts_items_and_gives_their_template_the_state_they_come_to(pl
     while True:
         if expandable := board.expandable():
             assert not set(board.ready()) & set(expandable)
-            plan = expanded(plan, items_of(plan.subtask(expandable[0]), ["a", "b", "c"]))
+            plan = with_items(plan, items_of(plan.subtask(expandable[0]), ["a", "b", "c"]))
             board.extend(plan)
         elif ready := list(board.ready()):
             work(board, data.draw(st.sampled_from(ready)), data.draw(st.sampled_from(["completed", "failed"])))
@@ -118,7 +118,7 @@ def test_a_board_counts_items_and_gives_their_template_the_state_they_come_to(pl
 def test_items_whose_findings_are_partial_are_one_gap() -> None:
     plan = Plan(subtasks=[subtask("t1", for_each="lines:trees")])
     board = Board(plan, Clock())
-    board.extend(expanded(plan, items_of(plan.subtask("t1"), ["elm", "oak", "ash"])))
+    board.extend(with_items(plan, items_of(plan.subtask("t1"), ["elm", "oak", "ash"])))
     for number, outcome in enumerate(("partial", "done", "partial"), 1):
         found = {"outcome": outcome, "summary": "Half.", "limitations": ["no scales"][: number - 1], "text_ref": "ref"}
         work(board, f"t1.{number}", finding=Finding.model_validate(found))
@@ -130,7 +130,7 @@ def test_items_whose_findings_are_partial_are_one_gap() -> None:
 
 def test_what_replaces_a_template_replaces_its_items() -> None:
     plan = Plan(subtasks=[subtask("t1"), subtask("t2", "t1", for_each="items:t1"), subtask("t3", "t2")])
-    plan = expanded(plan, items_of(plan.subtask("t2"), ["a", "b"]))
+    plan = with_items(plan, items_of(plan.subtask("t2"), ["a", "b"]))
     addition = Plan(subtasks=[subtask("t4", replaces=["t2"])])
     states = {"t1": "completed", "t2": "failed", "t3": "skipped"}
     assert revision_problems(plan, addition, 4, states) == []
@@ -142,7 +142,7 @@ def test_what_replaces_a_template_replaces_its_items() -> None:
 
 def test_a_revision_names_templates_and_no_items() -> None:
     plan = Plan(subtasks=[subtask("t1"), subtask("t2", "t1", for_each="items:t1")])
-    plan = expanded(plan, items_of(plan.subtask("t2"), ["a"]))
+    plan = with_items(plan, items_of(plan.subtask("t2"), ["a"]))
     for addition in (subtask("t4", "t2.1"), subtask("t4", replaces=["t2.1"]), subtask("t2.2")):
         assert revision_problems(plan, Plan(subtasks=[addition]), 9, {"t2": "running"})
 

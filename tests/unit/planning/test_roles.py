@@ -13,13 +13,13 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.plan import NewRole, Plan, Subtask
 from temporal_supervisor.supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name
 from temporal_supervisor.supervision.planning.capabilities import (
-    able,
-    assigned,
-    incapable,
+    able_roles,
+    attachment_problems,
+    capability_problems,
     role_for,
-    settled,
+    settled_role,
     teams_without_room,
-    unreadable,
+    with_assigned_roles,
 )
 from temporal_supervisor.supervision.planning.new_roles import (
     new_role_problems,
@@ -59,7 +59,7 @@ SHOP = TeamCard(
 
 @given(teams(), skill_sets, st.dictionaries(st.sampled_from(["r0", "r1", "r2"]), st.integers(0, 3)))
 def test_the_least_loaded_of_the_able_takes_it(team: TeamCard, wanted: list[str], in_flight: dict[str, int]) -> None:
-    candidates = able(team.roles, wanted)
+    candidates = able_roles(team.roles, wanted)
     assert candidates == [r for r in team.roles if {*wanted} <= {*r.capabilities}]
     chosen = role_for(work("auto", *wanted), team, in_flight, lambda _: True)
     if wanted and candidates:
@@ -89,7 +89,7 @@ def test_a_role_is_fixed_in_the_plan_unless_several_are_able_of_which_a_free_and
     wanted: Subtask, in_flight: dict[str, int], free: list[str], expected: str
 ) -> None:
     fixed = "auto" if wanted.capabilities == ["sql"] and wanted.role == "auto" else expected
-    assert settled(wanted, SHOP) == assigned(plan(wanted), SHOP).subtasks[0].role == fixed
+    assert settled_role(wanted, SHOP) == with_assigned_roles(plan(wanted), SHOP).subtasks[0].role == fixed
     assert role_for(wanted, SHOP, in_flight, lambda one: one.name in free) == expected
 
 
@@ -107,7 +107,7 @@ def test_a_role_that_neither_team_nor_plan_has_is_named_with_the_one_meant() -> 
 
 def test_capabilities_that_no_role_has_are_named_with_those_there_are() -> None:
     wanted = plan(work("auto", "sql", "magic"), work("x", "magic"), work("auto", "sql", "prose"), work("auto"))
-    assert incapable(wanted, SHOP) == [
+    assert capability_problems(wanted, SHOP) == [
         "subtask 't1' needs the capabilities sql, magic, and no role has all of them (analyst: sql, charts; "
         "writer: prose; clerk: sql; helper: none): name a role, or split the subtask"
     ]
@@ -118,17 +118,17 @@ def test_each_subtask_gets_a_role_that_has_its_capabilities_or_its_dispatch_deci
     shape: Plan, team: TeamCard, data: st.DataObject
 ) -> None:
     before = plan(*(s.model_copy(update={"capabilities": data.draw(skill_sets)}) for s in shape.subtasks))
-    after = assigned(before, team)
+    after = with_assigned_roles(before, team)
     assert plan_problems(after, 99) == []
-    assert assigned(after, team) == after
-    if incapable(before, team):
+    assert with_assigned_roles(after, team) == after
+    if capability_problems(before, team):
         return
     for s in before.subtasks:
         parts = [part for part in after.subtasks if part.id == s.id or part.id.startswith(f"{s.id}-")]
         assert sorted(each for part in parts for each in part.capabilities) == sorted(s.capabilities)
     for s in after.subtasks:
         if s.role == "auto":
-            assert len(able(team.roles, s.capabilities)) > 1
+            assert len(able_roles(team.roles, s.capabilities)) > 1
         else:
             assert {*s.capabilities} <= {*team.role(s.role).capabilities}
 
@@ -139,20 +139,21 @@ def test_each_subtask_gets_a_role_that_has_its_capabilities_or_its_dispatch_deci
 def test_work_for_several_roles_becomes_parts_that_dependents_wait_for() -> None:
     both = work("auto", "sql", "prose", after=("t0",)).model_copy(update={"replaces": ["old"]})
     before = plan(subtask("t0"), both, subtask("t1-2"), subtask("t3", "t1", "t0"))
-    parts = assigned(before, SHOP).subtasks
+    parts = with_assigned_roles(before, SHOP).subtasks
     assert [(part.id, part.role, part.capabilities, part.replaces) for part in parts[1:3]] == [
         ("t1", "analyst", ["sql"], ["old"]),
         ("t1-3", "writer", ["prose"], ["old"]),
     ]
     assert parts[1].description == f"{WORDS}\n\nYour part of this: sql. Leave the rest: t1-3 does prose."
     assert [part.depends_on for part in parts] == [[], ["t0"], ["t0"], [], ["t1", "t1-3", "t0"]]
-    assert [part.id for part in assigned(before, SHOP, taken=["t1-3"]).subtasks][1:3] == ["t1", "t1-4"]
-    assert [part.role for part in assigned(plan(work("auto", "sql", "charts")), SHOP).subtasks] == ["analyst"]
+    assert [part.id for part in with_assigned_roles(before, SHOP, taken=["t1-3"]).subtasks][1:3] == ["t1", "t1-4"]
+    charted = with_assigned_roles(plan(work("auto", "sql", "charts")), SHOP)
+    assert [part.role for part in charted.subtasks] == ["analyst"]
 
 
 def test_a_part_of_a_long_description_keeps_within_the_limits() -> None:
     changes = {"id": "x" * 64, "description": "a b" * (limits.DESCRIPTION_CHARS // 3)}
-    parts = assigned(plan(work("auto", "sql", "prose").model_copy(update=changes)), SHOP)
+    parts = with_assigned_roles(plan(work("auto", "sql", "prose").model_copy(update=changes)), SHOP)
     assert plan_problems(parts, 9) == []
     assert [part.id for part in parts.subtasks] == ["x" * 64, f"{'x' * 56}-2"]
     assert "Your part of this: prose" in parts.subtasks[1].description
@@ -161,12 +162,14 @@ def test_a_part_of_a_long_description_keeps_within_the_limits() -> None:
 @pytest.mark.parametrize("changes", [{"for_each": "lines:a.txt"}, {"candidates": 2}])
 def test_work_that_is_done_many_times_over_is_never_split(changes: dict[str, Any]) -> None:
     repeated = plan(work("auto", "sql", "prose").model_copy(update=changes))
-    assert len(assigned(repeated, SHOP).subtasks) == len(incapable(repeated, SHOP)) == 1
+    assert len(with_assigned_roles(repeated, SHOP).subtasks) == len(capability_problems(repeated, SHOP)) == 1
 
 
 def test_attachments_go_to_the_parts_that_read_them() -> None:
     team = TeamCard(name="t", generalist="a", roles=[card("a", "sql"), card("b", "prose", reads=True)])
-    parts = assigned(plan(work("auto", "sql", "prose", attachments=("a.txt", "small"))), team, {"a.txt"}).subtasks
+    parts = with_assigned_roles(
+        plan(work("auto", "sql", "prose", attachments=("a.txt", "small"))), team, {"a.txt"}
+    ).subtasks
     assert [part.attachments for part in parts] == [["small"], ["a.txt", "small"]]
 
 
@@ -192,7 +195,7 @@ FILES = frozenset({"a.txt", "b.txt"})
     ],
 )
 def test_of_the_able_roles_one_that_reads_gets_the_attachments(wanted: Subtask, expected: str) -> None:
-    assert [item.role for item in assigned(plan(wanted), READERS, FILES).subtasks] == [expected]
+    assert [item.role for item in with_assigned_roles(plan(wanted), READERS, FILES).subtasks] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -213,12 +216,12 @@ def test_a_role_that_cannot_read_its_attachments_is_named_with_those_that_can(
     problem = (
         f"subtask 't1' lists 'a.txt', which the role {cannot_read} has no tool to read; roles that have one: reader"
     )
-    assert unreadable(plan(wanted), READERS, FILES) == ([problem] if cannot_read else [])
+    assert attachment_problems(plan(wanted), READERS, FILES) == ([problem] if cannot_read else [])
 
 
 def test_in_a_team_without_a_reader_the_first_of_the_able_is_named_as_unable_to() -> None:
-    read = assigned(plan(work("auto", "sql", attachments=("a.txt",))), SHOP, FILES)
-    (problem,) = unreadable(read, SHOP, FILES)
+    read = with_assigned_roles(plan(work("auto", "sql", attachments=("a.txt",))), SHOP, FILES)
+    (problem,) = attachment_problems(read, SHOP, FILES)
     assert "which the role 'analyst' has no tool to read" in problem
     assert problem.endswith(": none of this team")
 

@@ -31,7 +31,7 @@ HARMLESS = [
 
 
 def _go(breaker: ProviderBreaker, now: float = 0) -> CallTicket:
-    ticket = breaker.ask(now)
+    ticket = breaker.request_ticket(now)
     assert not isinstance(ticket, Hold)
     return ticket
 
@@ -44,7 +44,7 @@ def _trusted() -> ProviderBreaker:
 
 def _trusts(breaker: ProviderBreaker, now: float = 0) -> bool:
     """True if it takes more calls at once than that of a provider which has shown nothing yet."""
-    return not any(isinstance(breaker.ask(now), Hold) for _ in range(WINDOW + 1))
+    return not any(isinstance(breaker.request_ticket(now), Hold) for _ in range(WINDOW + 1))
 
 
 def _open(breaker: ProviderBreaker, now: float = 0, retry_after: float | None = None) -> None:
@@ -58,8 +58,8 @@ def test_five_outages_in_a_row_open_it_for_ten_seconds(kind: ErrorKind) -> None:
     for _ in range(FAILURES):
         assert breaker.state(0) == "closed"
         breaker.failed(_go(breaker), 0, kind)
-    assert breaker.ask(0) == Hold("open", COOLDOWN)
-    assert breaker.ask(4) == Hold("open", COOLDOWN - 4)
+    assert breaker.request_ticket(0) == Hold("open", COOLDOWN)
+    assert breaker.request_ticket(4) == Hold("open", COOLDOWN - 4)
     assert breaker.state(COOLDOWN) == "half_open"
 
 
@@ -88,10 +88,10 @@ def test_an_outage_that_names_a_wait_of_a_cool_down_opens_it_at_once(
 def test_trust_ends_with_a_failure_and_with_time() -> None:
     breaker = _trusted()
     flying = [_go(breaker) for _ in range(WINDOW + 1)]
-    assert breaker.ask(BREAKER_TRUST.total_seconds()) == NO_ROOM
-    assert isinstance(breaker.ask(1), CallTicket)
+    assert breaker.request_ticket(BREAKER_TRUST.total_seconds()) == NO_ROOM
+    assert isinstance(breaker.request_ticket(1), CallTicket)
     breaker.failed(flying[0], 1, ErrorKind.PROVIDER_ERROR)
-    assert breaker.ask(1) == NO_ROOM
+    assert breaker.request_ticket(1) == NO_ROOM
 
 
 def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
@@ -103,20 +103,20 @@ def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
     breaker.released(_go(breaker, COOLDOWN))
     probe = _go(breaker, COOLDOWN)
     breaker.released(early[0])
-    assert breaker.ask(COOLDOWN) == NO_ROOM
+    assert breaker.request_ticket(COOLDOWN) == NO_ROOM
     breaker.succeeded(early[1], COOLDOWN)
     breaker.failed(early[2], COOLDOWN, ErrorKind.RATE_LIMITED, 1)
     breaker.answering(probe, COOLDOWN)
     assert breaker.state(COOLDOWN) == "half_open"
     breaker.succeeded(probe, COOLDOWN + 1)
     assert breaker.state(COOLDOWN + 1) == "closed"
-    assert isinstance(breaker.ask(COOLDOWN + 1), CallTicket)
+    assert isinstance(breaker.request_ticket(COOLDOWN + 1), CallTicket)
 
 
 def test_a_429_that_names_no_wait_holds_back_the_only_call_that_there_may_be() -> None:
     breaker = _trusted()
     breaker.failed(_go(breaker), 0, ErrorKind.RATE_LIMITED)
-    assert breaker.ask(0) == Hold("paced", limits.MODEL_RETRY_INITIAL.total_seconds())
+    assert breaker.request_ticket(0) == Hold("paced", limits.MODEL_RETRY_INITIAL.total_seconds())
 
 
 def test_a_429_holds_calls_back_for_a_bounded_time() -> None:
@@ -124,9 +124,9 @@ def test_a_429_holds_calls_back_for_a_bounded_time() -> None:
     one, other = _go(breaker), _go(breaker)
     breaker.failed(one, 0, ErrorKind.RATE_LIMITED, 20)
     breaker.failed(other, 1, ErrorKind.RATE_LIMITED, 2)
-    assert (breaker.ask(1), breaker.state(1)) == (Hold("paced", 19), "closed")
+    assert (breaker.request_ticket(1), breaker.state(1)) == (Hold("paced", 19), "closed")
     breaker.failed(_go(breaker, 20), 20, ErrorKind.RATE_LIMITED, 900)
-    assert breaker.ask(20) == Hold("paced", limits.PACE_MAX.total_seconds())
+    assert breaker.request_ticket(20) == Hold("paced", limits.PACE_MAX.total_seconds())
 
 
 @pytest.mark.parametrize("outcome", ["success", "released", *ErrorKind])
@@ -134,21 +134,21 @@ def test_each_call_that_ends_leaves_its_room_to_another(outcome: str) -> None:
     breaker = ProviderBreaker(2)
     breaker.answering(_go(breaker), 0)
     ticket = _go(breaker)
-    assert breaker.ask(0) == NO_ROOM
+    assert breaker.request_ticket(0) == NO_ROOM
     if outcome == "success":
         breaker.succeeded(ticket, 0)
     elif outcome == "released":
         breaker.released(ticket)
     else:
         breaker.failed(ticket, 0, ErrorKind(outcome))
-    assert isinstance(breaker.ask(1), Hold if outcome == ErrorKind.RATE_LIMITED else CallTicket)
+    assert isinstance(breaker.request_ticket(1), Hold if outcome == ErrorKind.RATE_LIMITED else CallTicket)
 
 
 def test_a_429_halves_the_calls_in_flight_and_first_content_brings_them_back() -> None:
     breaker = _trusted()
     flying = [_go(breaker) for _ in range(8)]
     breaker.failed(flying.pop(), 0, ErrorKind.RATE_LIMITED)
-    assert (breaker.window.size, breaker.ask(0)) == (4, NO_ROOM)
+    assert (breaker.window.size, breaker.request_ticket(0)) == (4, NO_ROOM)
     for ticket in flying[:4]:
         breaker.succeeded(ticket, 0)
         breaker.answering(ticket, 0)  # again: a call is granted once
@@ -170,7 +170,7 @@ def test_a_probe_waits_for_no_room() -> None:
     assert breaker.window.size < len(hanging)
     for ticket in flying:
         breaker.failed(ticket, 1, ErrorKind.OVERLOADED)
-    assert isinstance(breaker.ask(1 + COOLDOWN), CallTicket)
+    assert isinstance(breaker.request_ticket(1 + COOLDOWN), CallTicket)
 
 
 @given(st.integers(1, 300), st.booleans(), st.data())
@@ -180,7 +180,7 @@ def test_an_outage_costs_few_requests_however_many_call(callers: int, at_start: 
     flying: list[CallTicket] = []
     requests = 0
     while callers and breaker.state(now) != "open":
-        admission = breaker.ask(now)
+        admission = breaker.request_ticket(now)
         if isinstance(admission, CallTicket):
             requests, callers = requests + 1, callers - 1
             flying.append(admission)
@@ -203,7 +203,7 @@ class AnyCourse(RuleBasedStateMachine):
     @rule()
     def call(self) -> None:
         state = self.breaker.state(self.now)
-        admission = self.breaker.ask(self.now)
+        admission = self.breaker.request_ticket(self.now)
         if isinstance(admission, CallTicket):
             assert state != "open"
             self.flying.append(admission)
@@ -354,14 +354,14 @@ STALLED = limits.STALLED_AFTER.total_seconds()
 def _busy(served: int, now: float = 0) -> ProviderBreaker:
     breaker = ProviderBreaker()
     for number in range(served):
-        ticket = breaker.ask(now, f"good-{number}")
+        ticket = breaker.request_ticket(now, f"good-{number}")
         assert not isinstance(ticket, Hold)
         breaker.succeeded(ticket, now)
     return breaker
 
 
 def _fail(breaker: ProviderBreaker, call: str, now: float) -> None:
-    ticket = breaker.ask(now, call)
+    ticket = breaker.request_ticket(now, call)
     assert not isinstance(ticket, Hold)
     breaker.failed(ticket, now, ErrorKind.OVERLOADED)
 
@@ -385,7 +385,7 @@ def test_a_call_that_was_answered_at_last_has_not_failed() -> None:
     breaker = _busy(1)
     for number in range(10):
         _fail(breaker, f"call-{number}", number / 10)
-        ticket = breaker.ask(number / 10, f"call-{number}")
+        ticket = breaker.request_ticket(number / 10, f"call-{number}")
         assert not isinstance(ticket, Hold)
         breaker.succeeded(ticket, number / 10)
     for number in range(FAILURES):
@@ -418,10 +418,10 @@ def test_a_stalled_call_does_not_hold_the_last_place_of_a_narrowed_model() -> No
     breaker.succeeded(first, later)
     stalled = _go(breaker, later)
     breaker.window.size = 1
-    assert breaker.ask(later) == NO_ROOM
+    assert breaker.request_ticket(later) == NO_ROOM
     assert breaker.next_stall(later) == STALLED
-    assert breaker.ask(later + STALLED - 0.1) == NO_ROOM
-    assert not isinstance(breaker.ask(later + STALLED), Hold)
+    assert breaker.request_ticket(later + STALLED - 0.1) == NO_ROOM
+    assert not isinstance(breaker.request_ticket(later + STALLED), Hold)
     breaker.succeeded(stalled, later + STALLED)  # it was only slow
 
 
@@ -429,6 +429,6 @@ def test_a_call_with_content_holds_its_place_for_as_long_as_it_takes() -> None:
     breaker = _trusted()
     breaker.answering(_go(breaker), 0)
     breaker.window.size = 1
-    assert breaker.ask(100 * STALLED) == NO_ROOM
+    assert breaker.request_ticket(100 * STALLED) == NO_ROOM
     for now in (STALLED / 2, STALLED, 100 * STALLED):
         assert breaker.next_stall(now) is None, "whoever waits for room would ask without a pause"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from temporal_supervisor.supervision.results.hearsay import Known, names_a_fault
+from temporal_supervisor.supervision.results.hearsay import KnownTexts, names_a_fault
 
 GOAL = "Which carrier took over deliveries to the South, and when?"
 FINDING = "Südfracht GmbH filed for insolvency on 14 July 2025."
-KNOWN = Known([GOAL, FINDING, "month,orders\nJuly,86"])
+KNOWN = KnownTexts([GOAL, FINDING, "month,orders\nJuly,86"])
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ KNOWN = Known([GOAL, FINDING, "month,orders\nJuly,86"])
     ],
 )
 def test_of_what_a_reviewer_says_the_sentences_stand_that_hold_nothing_unknown(said: str, stands: str) -> None:
-    assert KNOWN.standing(said) == stands
+    assert KNOWN.known_sentences(said) == stands
 
 
 LIFE = "From table life_expectancy, give life expectancy in Rwanda in 1992 and in 1997, in years."

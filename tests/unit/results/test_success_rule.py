@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from temporal_supervisor.supervision.contract.plan import Importance, Plan
 from temporal_supervisor.supervision.contract.progress import Counts, NestedRun
 from temporal_supervisor.supervision.contract.result import SubtaskReport, SubtaskState
-from temporal_supervisor.supervision.results.success_rule import explain, met, needed, nothing_missing, reachable
+from temporal_supervisor.supervision.results.success_rule import (
+    explain_rule,
+    is_met,
+    is_reachable,
+    needed_subtasks,
+    nothing_missing,
+)
 from tests.unit.shapes import FINDING, subtask
 
 STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
@@ -33,11 +39,11 @@ def test_a_rule_is_met_exactly_when_its_share_has_completed(
 ) -> None:
     reports, levels = board(items)
     if rule == "any":
-        assert met(rule, reports, levels) == any(state == "completed" for state, _ in items)
+        assert is_met(rule, reports, levels) == any(state == "completed" for state, _ in items)
         return
     required = [state for state, level in items if level == "required"] or [state for state, _ in items]
     share = Fraction(1) if rule == "all" else Fraction(str(rule))
-    assert met(rule, reports, levels) == (required.count("completed") >= share * len(required))
+    assert is_met(rule, reports, levels) == (required.count("completed") >= share * len(required))
 
 
 @given(rules, entries)
@@ -46,9 +52,9 @@ def test_a_rule_is_within_reach_exactly_when_the_best_case_meets_it(
 ) -> None:
     reports, levels = board(items)
     best = [r.model_copy(update={"state": "completed"}) if r.state in ("running", "waiting") else r for r in reports]
-    assert reachable(rule, reports, levels) == met(rule, best, levels)
-    if met(rule, reports, levels):
-        assert reachable(rule, reports, levels)
+    assert is_reachable(rule, reports, levels) == is_met(rule, best, levels)
+    if is_met(rule, reports, levels):
+        assert is_reachable(rule, reports, levels)
 
 
 @pytest.mark.parametrize(
@@ -67,18 +73,18 @@ def test_a_rule_is_within_reach_exactly_when_the_best_case_meets_it(
 )
 def test_the_needed_number_is_rounded_up_in_exact_arithmetic(rule: str | float, levels: str, expected: int) -> None:
     names: dict[str, Importance] = {"r": "required", "o": "optional"}
-    assert needed(rule, {f"t{n}": names[level] for n, level in enumerate(levels)}) == expected
+    assert needed_subtasks(rule, {f"t{n}": names[level] for n, level in enumerate(levels)}) == expected
 
 
 def test_a_rule_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match='"any", "all", or a fraction'):
-        needed("most", {"t1": "required"})
+        needed_subtasks("most", {"t1": "required"})
 
 
 @pytest.mark.parametrize("rule", ["any", "all", 0.5])
 def test_nothing_meets_no_rule(rule: str | float) -> None:
-    assert not met(rule, [], {})
-    assert not reachable(rule, [], {})
+    assert not is_met(rule, [], {})
+    assert not is_reachable(rule, [], {})
 
 
 def test_what_a_later_revision_replaced_is_not_asked_for() -> None:
@@ -88,17 +94,17 @@ def test_what_a_later_revision_replaced_is_not_asked_for() -> None:
         SubtaskReport(id="t2", state="completed"),
         SubtaskReport(id="t3", state="running"),
     ]
-    assert not met("all", reports, plan.importance)
-    assert reachable("all", reports, plan.importance)
+    assert not is_met("all", reports, plan.importance)
+    assert is_reachable("all", reports, plan.importance)
     reports[2].state = "completed"
-    assert met("all", reports, plan.importance)
+    assert is_met("all", reports, plan.importance)
 
 
 def test_the_explanation_names_the_numbers_and_what_is_missing() -> None:
     reports, levels = board(
         [("completed", "required"), ("failed", "required"), ("running", "required"), ("completed", "optional")]
     )
-    assert explain("2/3", reports, levels) == (
+    assert explain_rule("2/3", reports, levels) == (
         'success "2/3" needs 2 of the 3 subtasks that count: 1 completed; t1 is failed, t2 is running'
     )
 

@@ -14,7 +14,7 @@ from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.progress import Counts, NestedRun
 from temporal_supervisor.supervision.contract.result import Gap, Problem, Reused, SubtaskReport, SubtaskState
 from temporal_supervisor.supervision.contract.usage import Usage
-from temporal_supervisor.supervision.planning.expansion import expanded, items_of
+from temporal_supervisor.supervision.planning.expansion import items_of, with_items
 from temporal_supervisor.supervision.run.board import Board
 from temporal_supervisor.supervision.run.gaps import gap_of, gaps_of
 from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, end, plan, subtask, work
@@ -71,7 +71,7 @@ STEPS: dict[str, Callable[[Board, str], object]] = {
     "put back": Board.put_back,
     "reopen": Board.reopen,
     "skip": lambda board, each: board.skip(each, ERROR),
-    "keep": Board.keep,
+    "keep": Board.keep_finding,
     "take over": lambda board, each: board.take_over(each, OTHER, Reused(run_id="r", subtask_id="t1")),
     "record": lambda board, each: board.record(each, 1, Usage(model_calls=1)),
     "workflow": lambda board, each: board.note_workflow(each, f"r/{each}/1"),
@@ -90,7 +90,7 @@ COURSES: list[tuple[str, ...]] = [(), ("start",), ("start", "complete"), ("start
 def test_who_reads_only_what_has_changed_knows_the_whole_board(step: str) -> None:
     taken = 0
     for course, before, each in product(COURSES, "abzt", ("a", "b", "t", "t.1", "t.2", "z")):
-        board = with_items(2)
+        board = board_with_items(2)
         for earlier in course:
             for item in ["t.1", "t.2"] if before == "t" else [before]:
                 with contextlib.suppress(ValueError):
@@ -163,7 +163,7 @@ def test_subtasks_that_were_done_with_a_finding_before_it_changed_are_stale() ->
     for subtask_id in ("e", "f"):
         end(board, subtask_id)
     assert {report.id for report in board.reports() if report.stale} == {"c", "e"}
-    board = with_items(1)
+    board = board_with_items(1)
     work(board, "t.1")
     assert board.mark_stale(["b"]) == {"t.1": ["b"]}
 
@@ -185,7 +185,7 @@ def test_another_finding_of_a_subtask_makes_what_rests_on_it_stale() -> None:
 def test_each_candidate_is_a_worker_agent_and_running_subtasks_come_first() -> None:
     board = Board(plan(subtask("a"), subtask("b", candidates=2), subtask("c", candidates=3)), Clock())
     board.start("c", "hand")
-    assert [board.agents(slots) for slots in (0, 1, 2, 3, 9)] == [0, 3, 4, 6, 6]
+    assert [board.agent_count(slots) for slots in (0, 1, 2, 3, 9)] == [0, 3, 4, 6, 6]
 
 
 def test_others_that_are_ready_could_begin_at_once() -> None:
@@ -224,10 +224,10 @@ EACH = subtask("t", "a", "b", for_each="items:a")
 WITH_ITEMS = plan(subtask("a"), subtask("b"), EACH, subtask("z", "t"))
 
 
-def with_items(count: int = 3) -> Board:
+def board_with_items(count: int = 3) -> Board:
     """A board whose template has so many items; a, which names them, and b have completed."""
     board = completed("a", "b", candidate=WITH_ITEMS)
-    board.extend(expanded(WITH_ITEMS, items_of(EACH, [str(number) for number in range(count)])))
+    board.extend(with_items(WITH_ITEMS, items_of(EACH, [str(number) for number in range(count)])))
     return board
 
 
@@ -239,8 +239,8 @@ def test_a_template_waits_for_its_items_and_takes_no_part_once_it_has_them() -> 
     work(board, "b", "failed")
     assert (board.expandable(), list(board.ready())) == (["t"], [])
     assert completed("a", "b", candidate=plan(*WITH_ITEMS.subtasks[:2])).expandable() == []
-    board = with_items()
-    assert (board.expandable(), board.items, list(board.ready())) == ([], 3, ["t.1", "t.2", "t.3"])
+    board = board_with_items()
+    assert (board.expandable(), board.item_count, list(board.ready())) == ([], 3, ["t.1", "t.2", "t.3"])
     assert board["t"].counts == Counts(total=3, waiting=3)
     assert board.counts() == Counts(total=6, completed=2, waiting=4)
     assert (board["t"].state, board["z"].depends_on) == ("running", ["t.1", "t.2", "t.3"])
@@ -258,7 +258,7 @@ def test_a_template_waits_for_its_items_and_takes_no_part_once_it_has_them() -> 
 def test_a_template_comes_to_what_its_items_come_to(
     outcomes: list[str], state: SubtaskState, error: Problem | None
 ) -> None:
-    board = with_items(2)
+    board = board_with_items(2)
     board.start("t.1", "hand")
     assert board["t"].counts == Counts(total=2, running=1, waiting=1)
     end(board, "t.1", outcomes[0])
@@ -273,7 +273,7 @@ def test_a_template_comes_to_what_its_items_come_to(
 
 
 def test_partial_items_are_counted_once_and_no_longer_when_they_are_whole() -> None:
-    board = with_items(3)
+    board = board_with_items(3)
     found = ["t.3", "t.1", "t.2", "t.2", "t.1", "t.3", "t.2"], [FINDING, HALF, FINDING, FINDING, FINDING, HALF, HALF]
     for subtask_id, finding in zip(*found, strict=True):
         if board[subtask_id].state == "completed":
@@ -285,7 +285,7 @@ def test_partial_items_are_counted_once_and_no_longer_when_they_are_whole() -> N
 
 
 def test_items_that_get_no_subtask_are_named_with_the_reason() -> None:
-    board = with_items(1)
+    board = board_with_items(1)
     for subtask_id in ("t.1", "z"):
         work(board, subtask_id)
     board.leave_out("t", 0, "nothing")
@@ -301,22 +301,22 @@ def test_items_that_get_no_subtask_are_named_with_the_reason() -> None:
 
 
 def test_what_has_not_ended_of_a_template_are_its_items() -> None:
-    board = with_items()
+    board = board_with_items()
     work(board, "t.1")
     board.start("t.2", "hand")
-    assert board.parts("t") == ["t.2", "t.3"]
-    assert (board.parts("z"), board.parts("a"), board.parts("t.1")) == (["z"], [], [])
+    assert board.open_parts("t") == ["t.2", "t.3"]
+    assert (board.open_parts("z"), board.open_parts("a"), board.open_parts("t.1")) == (["z"], [], [])
 
 
 def test_the_items_of_a_replaced_template_are_replaced_with_it() -> None:
-    board = with_items(1)
-    before = expanded(WITH_ITEMS, items_of(EACH, ["0"]))
+    board = board_with_items(1)
+    before = with_items(WITH_ITEMS, items_of(EACH, ["0"]))
     board.extend(revised(subtask("n", replaces=["t"]), candidate=before))
     assert {report.id for report in board.current()} == {"a", "b", "z", "n"}
 
 
 def test_a_template_whose_items_were_stopped_has_the_reason_of_the_end() -> None:
-    board = with_items(1)
+    board = board_with_items(1)
     board.start("t.1", "hand")
     board.end("t.1", "cancelled", None)
     for error in (ERROR, Problem(type="Other", message="later")):

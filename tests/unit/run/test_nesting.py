@@ -154,14 +154,14 @@ def test_a_nested_run_has_its_grant_as_its_limits() -> None:
 def ask(run: RunState, subtask_id: str) -> None:
     """Shows a question of a subtask."""
     asked = Wait(id=f"{subtask_id}/1:1.0", kind="question", workflow_id="r", since="")
-    run.waits.show(asked.model_copy(update={"subtask_id": subtask_id}), None)
+    run.waits.add(asked.model_copy(update={"subtask_id": subtask_id}), None)
 
 
 def test_only_people_can_help_once_all_that_works_waits_for_them() -> None:
     run = a_run("t1", "t2", "t3", max_parallel=2)
     assert not run.only_people_can_help
     run.board.start("t1", "team")
-    assert run.slots.take("t1", 2)
+    assert run.slots.occupy("t1", 2)
     run.nested.begin("r/t1/1", "t1", GRANT)
     run.board.start("t2", "hand")
     run.nested.report("r/t1/1", 1, Usage(), waits_for_people=True)
@@ -178,13 +178,13 @@ def test_only_people_can_help_once_all_that_works_waits_for_them() -> None:
 def test_work_that_lacks_what_a_waiting_nested_run_keeps_waits_for_people(lacks: str) -> None:
     run = a_run("t1", "t2", max_parallel=2)
     run.board.start("t1", "team")
-    assert run.slots.take("t1", 2)
+    assert run.slots.occupy("t1", 2)
     run.nested.begin("r/t1/1", "t1", GRANT)
     run.nested.report("r/t1/1", 1, Usage(), waits_for_people=True)
     run.board.start("t2", "hand")
     assert not run.only_people_can_help
     if lacks == "slot":
-        run.slots.ask(Slot("t2"))
+        run.slots.enqueue(Slot("t2"))
     else:
         run.time_and_budget.agent_waits("t2")
     assert run.only_people_can_help
@@ -195,7 +195,7 @@ def test_a_wait_for_the_provider_lets_the_clock_run() -> None:
     run.board.start("t1", "hand")
     ask(run, "t1")
     assert run.only_people_can_help
-    run.waits.show(Wait(id="t1/1", kind="resume", workflow_id="r", since=""), None)
+    run.waits.add(Wait(id="t1/1", kind="resume", workflow_id="r", since=""), None)
     assert not run.only_people_can_help
 
 
@@ -236,15 +236,15 @@ def slots(total: int = 2) -> Slots:
 
 def test_slots_are_given_in_the_order_of_asking() -> None:
     one = slots(1)
-    holder = one.take("t1")
+    holder = one.occupy("t1")
     first, second = Slot("t2"), Slot("t3")
-    one.ask(first)
-    one.ask(second)
+    one.enqueue(first)
+    one.enqueue(second)
     assert holder
     assert (first.held, second.held, one.queued) == (False, False, {"t2", "t3"})
-    one.give_back(holder)
-    one.give_back(holder)
-    assert (first.held, second.held, one.take("t4")) == (True, False, None)
+    one.release(holder)
+    one.release(holder)
+    assert (first.held, second.held, one.occupy("t4")) == (True, False, None)
 
 
 @given(st.integers(1, 4), st.lists(st.tuples(st.booleans(), st.integers(0, 9))))
@@ -253,9 +253,9 @@ def test_limits_hold_and_nobody_waits_who_could_work(total: int, steps: list[tup
     for asks, index in steps:
         if asks:
             known.append(Slot())
-            some.ask(known[-1])
+            some.enqueue(known[-1])
         elif known:
-            some.give_back(known.pop(index % len(known)))
+            some.release(known.pop(index % len(known)))
         assert some.held == sum(slot.held for slot in known) == min(total, len(known))
 
 
@@ -268,21 +268,21 @@ def test_a_nested_run_gets_the_free_slots_divided_by_what_is_ready(
 ) -> None:
     some = slots(total)
     for _ in range(taken):
-        assert some.take("t0")
-    slot = some.take("t1", some.share(ready))
+        assert some.occupy("t0")
+    slot = some.occupy("t1", some.share(ready))
     assert slot is not None
     assert (slot.places, some.held) == (share, taken + share)
-    some.give_back(slot)
+    some.release(slot)
     assert some.held == taken
 
 
 def test_a_nested_run_that_waited_gets_no_more_than_is_free() -> None:
     some = slots(3)
-    held = [some.take("t0") for _ in range(3)]
+    held = [some.occupy("t0") for _ in range(3)]
     asked = Slot("t1", places=3)
-    some.ask(asked)
+    some.enqueue(asked)
     assert held[0] is not None
-    some.give_back(held[0])
+    some.release(held[0])
     assert (asked.held, asked.places, some.held) == (True, 1, 3)
 
 
@@ -291,9 +291,9 @@ def test_all_levels_together_never_have_more_than_the_root(total: int, wanted: l
     """A nested run's worker agents work within its places, whatever it could use."""
     root, at_work = slots(total), 0
     for number, agents in enumerate(wanted):
-        slot = root.take(f"t{number}", root.share(len(wanted) - number))
+        slot = root.occupy(f"t{number}", root.share(len(wanted) - number))
         if slot is None:
             break
         below = slots(slot.places)
-        at_work += sum(below.take("t1") is not None for _ in range(agents))
+        at_work += sum(below.occupy("t1") is not None for _ in range(agents))
     assert at_work <= root.held <= total

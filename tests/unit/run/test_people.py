@@ -57,10 +57,10 @@ def test_the_first_decision_stands() -> None:
     decisions = Decisions()
     told: list[str] = []
     decisions.on_taken = told.append
-    assert decisions.on(QUESTION) is None
-    assert decisions.take(reply(by="ann"), WAITS) == f"{QUESTION.id}: reply"
-    assert "the first decision stands" in decisions.take(reply("no"), WAITS)
-    taken = decisions.on(QUESTION)
+    assert decisions.decision_about(QUESTION) is None
+    assert decisions.accept(reply(by="ann"), WAITS) == f"{QUESTION.id}: reply"
+    assert "the first decision stands" in decisions.accept(reply("no"), WAITS)
+    taken = decisions.decision_about(QUESTION)
     assert taken is not None
     assert taken.text == "yes"
     assert told == [QUESTION.sha256]
@@ -74,18 +74,18 @@ def test_a_decision_holds_for_what_was_seen() -> None:
     decisions = Decisions()
     for seen in ({"sha256": CALL.sha256}, {"arguments_sha256": HASH}, {}):
         decisions.check(approval(**seen), WAITS)
-    decisions.take(approval(sha256=OTHER), [])
-    assert decisions.on(CALL) is None
-    decisions.take(approval(sha256=CALL.sha256), WAITS)
-    assert decisions.on(CALL) == approval(sha256=CALL.sha256)
-    assert decisions.on(CALL.bound_to("another head")) is None
+    decisions.accept(approval(sha256=OTHER), [])
+    assert decisions.decision_about(CALL) is None
+    decisions.accept(approval(sha256=CALL.sha256), WAITS)
+    assert decisions.decision_about(CALL) == approval(sha256=CALL.sha256)
+    assert decisions.decision_about(CALL.bound_to("another head")) is None
 
 
 def test_a_decision_without_a_hash_holds_for_what_waits_when_it_arrives() -> None:
     decisions = Decisions()
-    decisions.take(reply(), WAITS)
-    assert decisions.on(QUESTION) is not None
-    assert decisions.on(QUESTION.bound_to("another head")) is None
+    decisions.accept(reply(), WAITS)
+    assert decisions.decision_about(QUESTION) is not None
+    assert decisions.decision_about(QUESTION.bound_to("another head")) is None
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_a_decision_about_content_may_come_back_before_its_wait_once_the_run_was
 def test_a_decision_of_another_kind_keeps_nobody_from_deciding() -> None:
     decisions = Decisions()
     decisions.in_advance = True
-    decisions.take(reply(id=CALL.id, sha256=CALL.sha256), [])
-    assert decisions.on(CALL) is None
+    decisions.accept(reply(id=CALL.id, sha256=CALL.sha256), [])
+    assert decisions.decision_about(CALL) is None
     decisions.check(approval(sha256=CALL.sha256), WAITS)
 
 
@@ -198,26 +198,26 @@ def test_an_id_says_in_which_run_it_waits(wait_id: str, there: str) -> None:
 
 def test_waits_are_asked_for_by_their_ids() -> None:
     waits = Waits(Clock())
-    waits.show(CALL, None, '{"to": "all"}')
-    waits.show(OUTAGE, START)
-    waits.show(Wait(id="plan.2", kind="plan", workflow_id="r", since="now"), None)
+    waits.add(CALL, None, '{"to": "all"}')
+    waits.add(OUTAGE, START)
+    waits.add(Wait(id="plan.2", kind="plan", workflow_id="r", since="now"), None)
     assert waits.of_subtasks() == {"t2"}
-    assert waits.asked(CALL.id).content == '{"to": "all"}'
+    assert waits.with_content(CALL.id).content == '{"to": "all"}'
     assert [wait.id for wait in waits.current] == [CALL.id, OUTAGE.id, "plan.2"]
     for unknown in ("t1", "t8/1/t7/1/t1/1:1.0"):
         with pytest.raises(ValueError, match=f"'{unknown}' waits"):
-            waits.asked(unknown)
+            waits.with_content(unknown)
 
 
 def test_a_wait_of_a_nested_run_is_shown_above_under_the_path_of_its_subtask() -> None:
-    nested = QUESTION.below("t7").below("t8")
+    nested = QUESTION.as_nested_in("t7").as_nested_in("t8")
     assert (nested.subtask_id, nested.id) == (f"t8/t7/{QUESTION.subtask_id}", QUESTION.id)
 
 
 def test_only_a_subtask_that_failed_for_good_asks_for_help() -> None:
     waits = Waits(Clock())
-    waits.show(QUESTION, None)
-    waits.show(HELP, None)
+    waits.add(QUESTION, None)
+    waits.add(HELP, None)
     assert waits.for_help("t4") == HELP
     assert (waits.for_help("t1"), waits.for_help("t3")) == (None, None)
 
@@ -293,7 +293,7 @@ def test_a_run_takes_a_bounded_number_of_words() -> None:
     steering = at_work()[1]
     for _ in range(20):
         steering.check_word(Steer(text="look", to=ALL))
-        steering.say("look")
+        steering.add_word("look")
     assert len(steering.instructions("t1").words) == 20
     with pytest.raises(ValueError, match="steered 20 times"):
         steering.check_word(Steer(text="look", to=ALL))
@@ -338,14 +338,14 @@ def test_a_nested_run_hears_each_word_once_however_late_a_signal_comes(
     told = [above.instructions("t1")]
     for number, (what, to) in enumerate(said):
         if what == "say":
-            above.say(f"word {number}", to)
+            above.add_word(f"word {number}", to)
         elif what == "resume":
             above.resume()
         else:
             above.pause(now=what == "now")
         told.append(above.instructions("t1"))
     for place in [*order, len(said)]:
-        below.take(told[min(place, len(said))])
+        below.adopt(told[min(place, len(said))])
     words = [f"word {number}" for number, (what, to) in enumerate(said) if what == "say" and to != "t2"]
     assert below.words_to_all == below.instructions("any").words == words
     assert (below.paused, below.now) == (above.paused, above.now)
@@ -356,7 +356,7 @@ def test_a_nested_run_is_resumed_as_often_as_the_run_above() -> None:
     below = Steering(board())
     told = [Instructions(number=1, resumes=1), Instructions(number=2, resumes=1, paused=True)]
     told += [told[1], Instructions(number=4, resumes=3), told[0]]
-    assert [below.take(new) for new in told] == [True, False, False, True, False]
+    assert [below.adopt(new) for new in told] == [True, False, False, True, False]
     assert (below.resumes, below.paused, below.instructions("t1").number) == (3, False, 3)
 
 
@@ -409,7 +409,7 @@ FOR_A_PERSON = TIMED.model_copy(
 def waits(*shown: Wait) -> Waits:
     some = Waits(Clock())
     for wait in shown:
-        some.show(wait, datetime.fromisoformat(wait.expires_at) if wait.expires_at else None)
+        some.add(wait, datetime.fromisoformat(wait.expires_at) if wait.expires_at else None)
     return some
 
 
@@ -421,14 +421,14 @@ def fail(some: Waits, role: str, times: int) -> None:
 
 def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
     some, same = waits(), TIMED.model_copy()
-    some.show(TIMED, START)
-    some.show(same, SOON)
-    some.show(TIMED, SOON + timedelta(minutes=1))
+    some.add(TIMED, START)
+    some.add(same, SOON)
+    some.add(TIMED, SOON + timedelta(minutes=1))
     assert [wait.expires_at for wait in some.current] == ["2026-01-01T00:02:00+00:00", LATER]
-    some.end(TIMED)
-    some.end(TIMED)
+    some.remove(TIMED)
+    some.remove(TIMED)
     assert some.current == [TIMED]
-    some.end(same)
+    some.remove(same)
     assert some.current == []
 
 

@@ -77,7 +77,7 @@ def test_a_finding_may_come_while_work_is_under_way_that_is_not_refused() -> Non
     assert run.finding_may_come
     run.refused.add("t1")
     assert not run.finding_may_come
-    assert run.slots.take("t2")
+    assert run.slots.occupy("t2")
     assert run.finding_may_come
 
 
@@ -129,9 +129,9 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     run.board.skip_blocked()
     for subtask_id in ("a", "b"):
         work(run.board, subtask_id)
-    run.open_points.open("a", "x" * 700)
-    run.open_points.open("b", "no unit")
-    run.open_points.open("answer", "empty")
+    run.open_points.note("a", "x" * 700)
+    run.open_points.note("b", "no unit")
+    run.open_points.note("answer", "empty")
     run.open_points.set_of_plan(["the weight of the basket"])
     assert [gap.subtask_id for gap in run.gaps] == ["a", "b", "answer", "plan"]
     assert [(gap.description, len(gap.reason.encode())) for gap in run.open_points.of_subtasks] == [
@@ -139,8 +139,8 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
         (run.board.subtask("b").description, 7),
         ("", 5),
     ]
-    run.open_points.close("a")
-    run.open_points.close("nobody")
+    run.open_points.resolve("a")
+    run.open_points.resolve("nobody")
     assert [gap.subtask_id for gap in run.open_points.of_subtasks] == ["b", "answer"]
 
 
@@ -241,7 +241,7 @@ def answered(confidence: float | None) -> RunState:
 
 def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
     run = answered(0.95)
-    run.open_points.open("a", "no unit")
+    run.open_points.note("a", "no unit")
     bounded = result_of(run).confidence
     assert bounded is not None
     assert 0 < bounded < 0.95
@@ -250,7 +250,7 @@ def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
 def test_without_a_confidence_of_its_own_an_answer_has_the_bound_that_code_computes() -> None:
     run = answered(None)
     assert result_of(run).confidence == 1.0
-    run.open_points.open("a", "no unit")
+    run.open_points.note("a", "no unit")
     assert result_of(run).confidence == 0.65
     run.extracts = True
     assert result_of(run).confidence is None, "an extract is no answer"
@@ -271,7 +271,7 @@ def test_an_answer_that_lists_what_is_missing_is_partial(gap: str) -> None:
     if gap == "of the plan":
         run.open_points.set_of_plan(["the weight of the basket"])
     elif gap == "of a review":
-        run.open_points.open("a", "a review still finds: no unit")
+        run.open_points.note("a", "a review still finds: no unit")
     assert (result_of(run).status == "partial") == bool(run.gaps) == (gap != "none")
 
 
@@ -360,7 +360,7 @@ def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
     for subtask_id, words in (("a", ["no table has 2025"]), ("b", []), ("c", ["stale"])):
         partial = FINDING.model_copy(update={"outcome": "partial", "limitations": words, "summary": "Half."})
         work(run.board, subtask_id, finding=partial)
-    run.open_points.open("c", "a review still finds: no unit")
+    run.open_points.note("c", "a review still finds: no unit")
     role = run.board["a"].role
     assert [(gap.subtask_id, gap.reason) for gap in run.gaps] == [
         ("a", f"{role}: no table has 2025"),
@@ -422,7 +422,7 @@ def calls_of_events(subtasks: int) -> int:
         assert board.in_flight().get("hand", 0) == board.counts().running
         board.start(subtask_id, "hand")
         run.trace.note("subtask_started", subtask_id)
-        assert budget.ledger.grant(f"{subtask_id}.0", budget.shares(board.agents(limits.MAX_PARALLEL))) is not None
+        assert budget.ledger.grant(f"{subtask_id}.0", budget.shares(board.agent_count(limits.MAX_PARALLEL))) is not None
         assert not run.flags.waiting_provider
 
     def count(frame: FrameType, event: str, argument: object) -> None:

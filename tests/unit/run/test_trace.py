@@ -14,7 +14,14 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.status import TraceEvent, Wait
 from temporal_supervisor.supervision.contract.updates import Update
 from temporal_supervisor.supervision.run.decisions import Decision
-from temporal_supervisor.supervision.run.events import SENTENCES, TRACE_PAGE_BYTES, Trace, decided, said, sentence
+from temporal_supervisor.supervision.run.events import (
+    SENTENCES,
+    TRACE_PAGE_BYTES,
+    Trace,
+    decision_fields,
+    sentence,
+    update_fields,
+)
 from tests.unit.shapes import Clock
 
 
@@ -123,11 +130,12 @@ def test_an_event_is_a_sentence(kind: str, data: dict[str, JsonValue], line: str
 
 
 def test_what_a_person_did_has_only_what_there_is() -> None:
-    assert said(Update(by="Ann"), now=False, word="go\non", warm=True) == {"word": "go on", "by": "Ann", "warm": True}
+    fields = update_fields(Update(by="Ann"), now=False, word="go\non", warm=True)
+    assert fields == {"word": "go on", "by": "Ann", "warm": True}
     wait = Wait(id="q", kind="question", workflow_id="w", since="", after="page")
-    assert decided(wait, None) == {"id": "q", "kind": "question", "after": "page", "decision": "expired"}
+    assert decision_fields(wait, None) == {"id": "q", "kind": "question", "after": "page", "decision": "expired"}
     reply = Decision(id="q", choice="reply", about=("question",), by="Ann")
-    assert decided(wait.model_copy(update={"after": ""}), reply) == {
+    assert decision_fields(wait.model_copy(update={"after": ""}), reply) == {
         "id": "q", "kind": "question", "decision": "reply", "by": "Ann"
     }  # fmt: skip
 

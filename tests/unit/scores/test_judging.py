@@ -6,7 +6,7 @@ import pytest
 
 from temporal_supervisor.supervision.scores.answer_forms import answer_form
 from temporal_supervisor.supervision.scores.figures import numbers_in, plain
-from temporal_supervisor.supervision.scores.judging import Given, judged
+from temporal_supervisor.supervision.scores.judging import Given, judge_answer
 from temporal_supervisor.supervision.scores.parts import question_for_part, result_as_truth
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, Truth
 
@@ -16,7 +16,7 @@ def truth(kind: str, value: Any = None, **more: Any) -> Truth:
 
 
 def right(known: Truth, fields: Any, text: str = "") -> bool:
-    return judged(known, Given(text, fields)).right
+    return judge_answer(known, Given(text, fields)).right
 
 
 def number(value: Any, scale: str = "") -> Any:
@@ -86,7 +86,7 @@ def test_a_set_may_say_how_far_a_number_may_be_off(more: dict[str, float], given
 def test_several_numbers_must_all_be_right() -> None:
     known = truth("numbers", {"mean": 171.44, "sd": 188.25})
     assert right(known, {"mean": 171.4353, "sd": 188.25})
-    half = judged(known, Given("", {"mean": 171.44, "sd": 1}))
+    half = judge_answer(known, Given("", {"mean": 171.44, "sd": 1}))
     assert (half.right, half.share) == (False, 0.5)
     assert not right(known, {"mean": 171.44})
     assert not right(known, {"mean": 188.25, "sd": 171.44})
@@ -118,7 +118,7 @@ def test_texts_that_are_numbers_or_truth_values_are_compared_as_such() -> None:
 def test_a_list_has_the_same_parts_in_any_order_unless_the_order_counts() -> None:
     known = truth("list", ["Ohio", "Utah", "2"])
     assert right(known, {"values": ["utah", "Ohio", 2]})
-    assert judged(known, Given("", {"values": ["Ohio", "Utah"]})).share == 0.8
+    assert judge_answer(known, Given("", {"values": ["Ohio", "Utah"]})).share == 0.8
     assert not right(known, {"values": ["Ohio", "Utah", "2", "Iowa"]})
     ordered = truth("list", ["Ohio", "Utah"], ordered=True)
     assert right(ordered, {"values": ["Ohio", "Utah"]})
@@ -127,9 +127,9 @@ def test_a_list_has_the_same_parts_in_any_order_unless_the_order_counts() -> Non
 
 def test_rows_have_an_f1_for_each_field() -> None:
     known = truth("rows", {"party": ["Acme Inc.", "Bolt LLC"], "term": ["3 years"]})
-    whole = judged(known, Given("", {"party": ["bolt llc", "ACME Inc"], "term": ["3 years"]}))
+    whole = judge_answer(known, Given("", {"party": ["bolt llc", "ACME Inc"], "term": ["3 years"]}))
     assert (whole.right, whole.share) == (True, 1.0)
-    part = judged(known, Given("", {"party": ["Acme Inc", "Crane AG"], "term": []}))
+    part = judge_answer(known, Given("", {"party": ["Acme Inc", "Crane AG"], "term": []}))
     assert (part.right, part.by_field) == (False, {"party": 0.5, "term": 0.0})
     assert part.share == 0.4
 
@@ -138,7 +138,7 @@ def test_rows_of_a_table_keep_their_cells_together() -> None:
     rows = [{"name": "Ada", "age": 36}, {"name": "Bob", "age": 41}]
     known = truth("rows", rows)
     assert right(known, {"rows": [rows[1], rows[0]]})
-    swapped = judged(known, Given("", {"rows": [{"name": "Ada", "age": 41}, {"name": "Bob", "age": 36}]}))
+    swapped = judge_answer(known, Given("", {"rows": [{"name": "Ada", "age": 41}, {"name": "Bob", "age": 36}]}))
     assert swapped.by_field == {"name": 1.0, "age": 0.0}
 
 
@@ -148,29 +148,29 @@ def test_where_the_files_have_no_answer_a_gap_is_right() -> None:
     assert right(known, {"value": ""}, "nothing says it")
     assert not right(known, {"value": "Paris"}, "Paris")
     assert not right(known, None, "it is Paris")
-    assert judged(known, Given("nothing says it", None, has_gap=True)).right
+    assert judge_answer(known, Given("nothing says it", None, has_gap=True)).right
 
 
 def test_an_answer_without_a_value_is_refused() -> None:
-    assert judged(truth("number", 5), Given("I can't say", number(None))).refused
-    assert judged(truth("numbers", {"a": 1}), Given("", {"a": None})).refused
-    assert judged(truth("list", ["a"]), Given("", {"values": []})).refused
-    assert judged(truth("text", "a"), Given("", None)).refused
-    assert not judged(truth("text", "a"), Given("it is a", None)).refused
-    assert not judged(truth("number", 0), Given("", number(0))).refused
+    assert judge_answer(truth("number", 5), Given("I can't say", number(None))).refused
+    assert judge_answer(truth("numbers", {"a": 1}), Given("", {"a": None})).refused
+    assert judge_answer(truth("list", ["a"]), Given("", {"values": []})).refused
+    assert judge_answer(truth("text", "a"), Given("", None)).refused
+    assert not judge_answer(truth("text", "a"), Given("it is a", None)).refused
+    assert not judge_answer(truth("number", 0), Given("", number(0))).refused
 
 
 def test_the_role_of_a_route_is_the_only_one_that_worked() -> None:
     known = truth("route", "writer")
-    assert judged(known, Given("text", None, ["writer"])).right
-    assert not judged(known, Given("text", None, ["writer", "reader"])).right
-    assert not judged(known, Given("text", None, ["reader"])).right
+    assert judge_answer(known, Given("text", None, ["writer"])).right
+    assert not judge_answer(known, Given("text", None, ["writer", "reader"])).right
+    assert not judge_answer(known, Given("text", None, ["reader"])).right
 
 
 def test_facts_stand_in_the_text_one_of_the_words_each() -> None:
     known = truth("facts", ["15 minutes|a quarter of an hour", "reset"])
-    assert judged(known, Given("Reset it after a quarter of an hour.")).right
-    assert judged(known, Given("It takes 15 minutes.")).share == 0.5
+    assert judge_answer(known, Given("Reset it after a quarter of an hour.")).right
+    assert judge_answer(known, Given("It takes 15 minutes.")).share == 0.5
 
 
 @pytest.mark.parametrize(
@@ -186,12 +186,12 @@ def test_facts_stand_in_the_text_one_of_the_words_each() -> None:
     ],
 )
 def test_leniently_any_words_of_the_text_would_do(known: Truth, text: str, is_lenient: bool) -> None:
-    outcome = judged(known, Given(text, {"value": "something else"}))
+    outcome = judge_answer(known, Given(text, {"value": "something else"}))
     assert (outcome.right, outcome.lenient) == (False, is_lenient)
 
 
 def test_leniently_an_answer_that_its_fields_refuse_may_stand_in_its_text() -> None:
-    outcome = judged(truth("number", 440), Given("It may be 440.", number(None)))
+    outcome = judge_answer(truth("number", 440), Given("It may be 440.", number(None)))
     assert (outcome.right, outcome.refused, outcome.lenient) == (False, True, True)
 
 
@@ -244,7 +244,7 @@ def test_numbers_in_rows_may_be_rounded_as_others() -> None:
     assert right(known, {"rows": rounded})
     assert not right(known, {"rows": [{"state": "Ohio", "mean": "3.34"}, {"state": "Utah", "mean": 2.5}]})
     swapped: list[Any] = [{"state": "Utah", "mean": "3.33"}, {"state": "Ohio", "mean": 2.5}]
-    assert judged(known, Given(fields={"rows": swapped})).share == 0.5
+    assert judge_answer(known, Given(fields={"rows": swapped})).share == 0.5
     assert right(truth("list", [1.25, 2]), {"values": ["2", "1.25"]})
     assert not right(truth("list", [1.25]), {"values": ["1.25", "1.25"]})
     assert not right(truth("list", [1, 2], ordered=True), {"values": [2, 1]})

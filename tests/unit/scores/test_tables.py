@@ -23,8 +23,8 @@ from temporal_supervisor.supervision.scores.eval_budget import EvalBudget, RunGr
 from temporal_supervisor.supervision.scores.flagged import flags, own_flags
 from temporal_supervisor.supervision.scores.intervals import chance_of_loss, paired_bootstrap, wilson
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
-from temporal_supervisor.supervision.scores.score import EndedRun, Score, scored
-from temporal_supervisor.supervision.scores.score_table import EvalTable, compared, shortfalls, table_of
+from temporal_supervisor.supervision.scores.score import EndedRun, Score, score_of
+from temporal_supervisor.supervision.scores.score_table import EvalTable, compare_tables, shortfalls, table_of
 
 
 def question(kind: str = "number", value: Any = 3, **more: Any) -> EvalQuestion:
@@ -131,7 +131,7 @@ def test_an_agent_alone_is_flagged_by_its_own_words_only() -> None:
 
 
 def verdict(asked: EvalQuestion, **run: Any) -> str:
-    return scored(asked, "q", 0, EndedRun(run_id="r", **run)).verdict
+    return score_of(asked, "q", 0, EndedRun(run_id="r", **run)).verdict
 
 
 def answered(value: Any, **more: Any) -> RunResult:
@@ -170,7 +170,7 @@ def test_roles_and_cited_files_are_counted_beside_the_answer() -> None:
         id="t1", role="reader", state="completed", finding=finding(sources=["06-Tennessee.md", "09-Other.md p. 2"])
     )
     asked = question(role="reader", supporting=["06-Tennessee.md", "data/16-Publix.md"])
-    found = scored(asked, "q", 0, EndedRun(run_id="r", result=answered(3, subtasks=[report])))
+    found = score_of(asked, "q", 0, EndedRun(run_id="r", result=answered(3, subtasks=[report])))
     assert (found.routed, found.cited) == (True, 0.5)
 
 
@@ -198,7 +198,7 @@ def test_a_plan_is_compared_with_the_expected_one(
         others = after[0].split(",") if after else []
         planned.append(SubtaskReport(id=name, role=role, description=description, depends_on=others))
     asked = question("plan", plan=expected)
-    found = scored(asked, "q", 0, EndedRun(run_id="r", result=RunResult(subtasks=planned), plan_alone=True))
+    found = score_of(asked, "q", 0, EndedRun(run_id="r", result=RunResult(subtasks=planned), plan_alone=True))
     assert found.plan is not None
     assert (found.plan.coverage, found.plan.needless, found.plan.missing) == (coverage, needless, missing)
     assert found.is_right == found.plan.is_whole
@@ -209,16 +209,16 @@ def test_a_plan_is_compared_with_the_expected_one(
 def test_a_plan_alone_tells_which_role_takes_a_question() -> None:
     asked, planned = question("route", "writer"), SubtaskReport(id="t1", role="writer")
     run = EndedRun(run_id="r", result=RunResult(status="partial", subtasks=[planned]), plan_alone=True)
-    assert scored(asked, "q", 0, run).verdict == "right"
-    assert scored(question("route", "reader"), "q", 0, run).flags == []
+    assert score_of(asked, "q", 0, run).verdict == "right"
+    assert score_of(question("route", "reader"), "q", 0, run).flags == []
     assert verdict(asked, result=RunResult(subtasks=[planned])) == "refused_wrongly"
 
 
 def test_the_fault_of_given_findings_is_shown_or_not() -> None:
     asked = question(findings=[{"text": "3"}, {"text": "4"}], flag="contradiction")
     open_one = [Contradiction(description="3 or 4", resolution="")]
-    shown = scored(asked, "q", 0, EndedRun(run_id="r", result=answered(3, contradictions=open_one)))
-    hidden = scored(asked, "q", 0, EndedRun(run_id="r", result=answered(3)))
+    shown = score_of(asked, "q", 0, EndedRun(run_id="r", result=answered(3, contradictions=open_one)))
+    hidden = score_of(asked, "q", 0, EndedRun(run_id="r", result=answered(3)))
     assert (shown.fault_shown, hidden.fault_shown) == (True, False)
     assert table_of("eval-x", "x", ["m"], [shown, hidden]).rows[0].faults_shown == 0.5
 
@@ -248,21 +248,21 @@ def table(verdicts: str, label: str = "m", eval_id: str = "eval-x") -> EvalTable
 
 
 def test_two_evals_are_compared_question_by_question() -> None:
-    (found,) = compared(table("rrwwf"), table("rfrwf", "another model"))
+    (found,) = compare_tables(table("rrwwf"), table("rfrwf", "another model"))
     assert (found.n, found.better, found.worse, found.is_worse) == (5, ["q2"], ["q1"], False)
     assert found.right.value == 0.0
     with pytest.raises(ValueError, match="no question in common"):
-        compared(table(""), table("r"))
+        compare_tables(table(""), table("r"))
 
 
 def test_worse_is_what_is_not_by_chance() -> None:
     before = table("r" * 12)
-    assert [compared(before, table("r" * (12 - n) + "f" * n))[0].is_worse for n in (0, 1, 4, 5, 12)] == [
+    assert [compare_tables(before, table("r" * (12 - n) + "f" * n))[0].is_worse for n in (0, 1, 4, 5, 12)] == [
         *(False, False, False, True, True)
     ]
     # As many are right, but nothing speaks against the wrong ones any more.
-    assert compared(table("r" * 6 + "f" * 6), table("r" * 6 + "w" * 6))[0].is_worse
-    assert not compared(table("r" * 6 + "w" * 6), table("r" * 6 + "f" * 6))[0].is_worse
+    assert compare_tables(table("r" * 6 + "f" * 6), table("r" * 6 + "w" * 6))[0].is_worse
+    assert not compare_tables(table("r" * 6 + "w" * 6), table("r" * 6 + "f" * 6))[0].is_worse
 
 
 def test_what_an_eval_falls_short_of_is_said_of_each_supervised_variant() -> None:
@@ -270,7 +270,7 @@ def test_what_an_eval_falls_short_of_is_said_of_each_supervised_variant() -> Non
     assert shortfalls(found, 0.75, 0.25) == []
     assert len(shortfalls(found, 0.8, 0.0)) == 2
     assert shortfalls(table("wwww", "m, bare"), 0.8, 0.0) == []
-    worse = compared(table("r" * 12), table("f" * 12))
+    worse = compare_tables(table("r" * 12), table("f" * 12))
     assert shortfalls(found, None, None, worse) == [f"m: worse than before, on {', '.join(worse[0].worse)}"]
 
 

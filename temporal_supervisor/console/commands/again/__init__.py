@@ -1,1 +1,1 @@
-"""Commands that begin a run from an earlier one."""
+"""Commands that start a run from an earlier one."""

@@ -12,8 +12,17 @@ import typer
 
 from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, console, print_err, safe_json
-from temporal_supervisor.console.commands.run_commands import begun, require_workers, with_files
-from temporal_supervisor.console.run.again_requests import changed, once_more, with_model, with_plan
+from temporal_supervisor.console.commands.run_commands import (
+    require_workers,
+    start_and_report,
+    with_files,
+)
+from temporal_supervisor.console.run.again_requests import (
+    once_more,
+    with_model,
+    with_plan,
+    with_subtask_description,
+)
 from temporal_supervisor.console.run.command_line import AsJson, RunId
 from temporal_supervisor.console.run.described_files import (
     check_description,
@@ -76,7 +85,7 @@ async def rerun(
     if files:
         wanted = await with_files(access, wanted, files, trusted=not data_from_others)
     how = _How(own_id, yes=yes, detach=detach, as_json=as_json, anyway=queue_anyway)
-    return await _started(access, wanted, how)
+    return await _start(access, wanted, how)
 
 
 async def fork(
@@ -116,13 +125,13 @@ async def fork(
     if given is not None:
         wanted = with_plan(wanted, given, run.id)
     if subtask_id:
-        wanted = changed(wanted, subtask_id, description)
+        wanted = with_subtask_description(wanted, subtask_id, description)
     if role and model:
         wanted = with_model(wanted, role, model)
     if edit:
-        wanted = await _edited(wanted, run.id)
+        wanted = await _edit_plan(wanted, run.id)
     how = _How(own_id, yes=yes, detach=detach, as_json=as_json, anyway=queue_anyway)
-    report = await _started(access, wanted, how)
+    report = await _start(access, wanted, how)
     if not edit:
         return report
     if report.code == FAILED:
@@ -135,7 +144,7 @@ async def fork(
 
 @dataclass(frozen=True)
 class _How:
-    """The way in which a command starts a run, as its options say."""
+    """The way to start a run, from the command's options."""
 
     own_id: str | None
     yes: bool
@@ -144,10 +153,11 @@ class _How:
     anyway: bool
 
 
-async def _started(access: Access, wanted: RunRequest, how: _How) -> Report:
+async def _start(access: Access, wanted: RunRequest, how: _How) -> Report:
     """Starts a run.
 
-    On a terminal it is shown first what is taken, what is done again, and what that may cost.
+    On a terminal it first shows which findings are taken, which are done again, and the likely
+    cost.
     """
     client = await access.client()
     if not how.anyway:
@@ -156,13 +166,13 @@ async def _started(access: Access, wanted: RunRequest, how: _How) -> Report:
     if can_ask and not (how.yes or how.detach or how.as_json) and wanted.plan is not None:
         wanted = wanted.model_copy(update={"approve_plan": True})
     run_id = check_run_id(how.own_id) if how.own_id is not None else new_run_id(client, wanted.goal)
-    return await begun(access, wanted, run_id, detach=how.detach, as_json=how.as_json)
+    return await start_and_report(access, wanted, run_id, detach=how.detach, as_json=how.as_json)
 
 
-async def _edited(wanted: RunRequest, run_id: str) -> RunRequest:
-    """Returns the request with its plan as the person's editor leaves it.
+async def _edit_plan(wanted: RunRequest, run_id: str) -> RunRequest:
+    """Returns the request with its plan as edited by the person.
 
-    Raises CommandFailed if it can't run.
+    Raises CommandFailed if the plan can't run.
     """
     if wanted.plan is None:
         raise CommandFailed(BAD_INPUT, f"run '{run_id}' had no plan that could be changed")
@@ -178,5 +188,5 @@ async def _edited(wanted: RunRequest, run_id: str) -> RunRequest:
 
 
 def _edited_file(run_id: str) -> Path:
-    """Returns the file with the plan of a fork while a person edits it."""
+    """Returns the path of the fork's plan while a person edits it."""
     return cache_dir() / f"fork-of-{encode(run_id)}.json"

@@ -1,1 +1,1 @@
-"""Commands that show what comes with the program."""
+"""Commands that show files that come with the program."""

@@ -55,7 +55,7 @@ def _pages() -> dict[str, Path]:
 
 
 def _section(text: str, anchor: str, page: str) -> str:
-    """Returns a heading and the text below it. Raises CommandFailed if there is no such heading."""
+    """Returns a heading and the text below it. Raises CommandFailed without such a heading."""
     # A comment in a script is no heading.
     without_blocks = _FENCED.sub(lambda block: " " * len(block[0]), text)
     headings = list(_HEADING.finditer(without_blocks))
@@ -70,17 +70,17 @@ def _section(text: str, anchor: str, page: str) -> str:
 
 
 def _anchor(heading: str) -> str:
-    """Returns the anchor of a heading, as it is written in links."""
+    """Returns the anchor of a heading in links: `own-files` for `Own files`."""
     return _NO_ANCHOR.sub("", heading.lower()).replace(" ", "-")
 
 
 @dataclass(frozen=True)
 class _Rendered:
-    """A page: rendered on a terminal, else as it is written."""
+    """A page: rendered on a terminal, otherwise its Markdown."""
 
     text: str
 
-    def shown(self, screen: Console) -> Iterable[RenderableType]:
+    def renderables(self, screen: Console) -> Iterable[RenderableType]:
         """Yields the page."""
         # Links with their targets: that is what this command takes.
         if not screen.is_terminal:

@@ -15,7 +15,10 @@ from temporal_supervisor.supervision.contract.team import NAME_RULE, Role, Team,
 
 
 async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
-    """Writes a team over a copy of some files into the first folder of teams, or into `./teams`."""
+    """Writes a team with a copy of the files in `data`.
+
+    It goes into the first team folder, or into `./teams`.
+    """
     if not is_name(name):
         raise CommandFailed(BAD_INPUT, f"'{name}' can't be a team: a name is {NAME_RULE}")
     folder = _new_folder(folders, name)
@@ -46,9 +49,9 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
 
 
 def copy_team(folders: list[Path], name: str) -> int:
-    """Copies a team, with the teams that its roles are.
+    """Copies a team with the teams that its roles use.
 
-    Into the first folder of teams, or into `./teams`.
+    They go into the first team folder, or into `./teams`.
     """
     files = TeamFiles(folders)
     taken = [files.definition(name).name]
@@ -65,22 +68,22 @@ def copy_team(folders: list[Path], name: str) -> int:
 
 
 def _new_folder(folders: list[Path], name: str) -> Path:
-    """Returns the folder for a new team. Raises CommandFailed if something is there."""
-    folder = _home(folders) / name
+    """Returns the folder for a new team. Raises CommandFailed if it exists."""
+    folder = _teams_folder(folders) / name
     if folder.exists():
         raise CommandFailed(FAILED, f"{folder} exists already: edit it, or choose another name")
     return folder
 
 
-def _home(folders: list[Path]) -> Path:
+def _teams_folder(folders: list[Path]) -> Path:
     """Returns the folder for the user's own teams, by default `./teams`."""
     return folders[0] if len(folders) > 1 else Path("teams").absolute()
 
 
 def _tell_place(folders: list[Path], name: str) -> None:
-    """Prints the command that checks a new team, and a variable for its folder if it takes one."""
+    """Prints the command that checks a new team, and a variable for its folder if needed."""
     if len(folders) == 1:
-        home = quote(str(_home(folders)))
+        home = quote(str(_teams_folder(folders)))
         export = f"export SUPERVISOR_TEAMS_DIR={home}"
         print_err(f"teams are read from there after `{export}`, for Workers, too")
     print_err(f"check it: {hint('teams', name)}")
@@ -96,7 +99,7 @@ _KINDS = {
 
 
 def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
-    """Returns the file of a new team over data of some kinds, after the bundled team `files`."""
+    """Returns the team file for data of these kinds, based on the bundled team `files`."""
     kind_of = {tool.name: _KINDS.get(tool.uses, "") for tool in files.tools}
     taken: list[Role] = []
     used: set[str] = set()

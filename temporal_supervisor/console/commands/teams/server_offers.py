@@ -1,4 +1,4 @@
-"""The offers of a team's MCP servers beside those that were pinned."""
+"""The tools that a team's MCP servers offer now, compared with the pinned ones."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
 @dataclass
 class Offer:
-    """The offer of a server: all its tools, the ones that the team file lists, and problems."""
+    """The offer of a server: all its tools, those that the team file lists, and problems."""
 
     server: str
     tools: dict[str, Pinned] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Offer:
 
     @property
     def summary(self) -> str:
-        """The server in a line."""
+        """The server on one line."""
         if self.problems:
             return safe_line("; ".join(self.problems), limits.ERROR_BYTES)
         if not self.listed:
@@ -42,7 +42,7 @@ class Offer:
 
 
 async def offers(files: TeamFiles, team: str) -> list[Offer]:
-    """Starts the servers of a team and returns the present offer of each. Raises TeamError."""
+    """Starts a team's servers and returns their present offers. Raises TeamError."""
     named = files.definition(team)
     asking = [_offer(name, connection) for name, connection in files.servers(named).items()]
     return await asyncio.gather(*asking)
@@ -69,7 +69,7 @@ async def _offer(name: str, connection: McpConnection) -> Offer:
 
 
 def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
-    """Yields each server, its changes since it was pinned, and lines that list its other tools."""
+    """Yields each server with its changes since it was pinned, and its other tools."""
     for offer in found:
         mark, style = ("✘", "red") if offer.problems else ("✔", "green")
         yield indented(f"{mark} MCP server {offer.server}: {offer.summary}", 2, style)
@@ -80,7 +80,7 @@ def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
 
 
 def _rows_for_a_team_file(offer: Offer) -> Iterator[RenderableType]:
-    """Yields the lines for a team file that list the other tools of a server."""
+    """Yields the lines that would add a server's other tools to a team file."""
     others = [tool for name, tool in offer.tools.items() if name not in offer.listed]
     if not others:
         return
@@ -96,6 +96,6 @@ def _rows_for_a_team_file(offer: Offer) -> Iterator[RenderableType]:
 
 
 def diff_rows(lines: list[str]) -> Iterator[RenderableType]:
-    """Yields the lines of a difference in its colours."""
+    """Yields the lines of a diff in colour."""
     for line in lines:
         yield indented(safe(line[: limits.ERROR_BYTES]), 4, _STYLES.get(line[:1], "bold"))
