@@ -21,7 +21,8 @@ from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "prompts.md"
-_KINDS = ("plan", "turn", "review", "synthesis")
+_KINDS = ("plan", "turn", "query", "review", "synthesis")
+_SHORT_KINDS = ("plan", "turn", "query")
 _INTRODUCTION = """# What the team almanac sends
 
 The requests of one run of the demo's goal, without the sampled replies: the first one of each kind and role. The \
@@ -33,10 +34,15 @@ SMALL_WINDOW = 16_384
 _SHORT_GOAL = "Write a short report on life expectancy in Rwanda and in Botswana from 1952 to 2007."
 _SHORT = f"""# What a model with a small window gets
 
-The first plan and the first turn of a run for a model with a window of {SMALL_WINDOW:,} tokens. The \
-demo's goal gets no planner there: it asks for figures and their reasons, which the roles for tables \
-and for documents share. So this goal is another one: "{_SHORT_GOAL}"
+The first plan, the first turn and the first [other query](model-calls.md#small-windows) of a run \
+for a model with a window of {SMALL_WINDOW:,} tokens. The demo's goal gets no planner there: it asks \
+for figures and their reasons, which the roles for tables and for documents share. So this goal is \
+another one: "{_SHORT_GOAL}"
 """
+_QUERY = """```sql
+SELECT country, year, life_expectancy_years FROM life_expectancy
+WHERE country IN ('Botswana', 'Rwanda') ORDER BY country, year
+```"""
 _PLAN: list[dict[str, Any]] = [
     {
         "id": "t1",
@@ -90,6 +96,8 @@ async def sent(window: int | None = None) -> list[tuple[str, dict[str, Any]]]:
         seen.append((step, request.body))
         if _kind(step) == "plan":
             return json_reply(_REPLY)
+        if window and step.startswith("t1/1/") and not step.startswith("t1/1/turn.2"):
+            return text_reply(_QUERY)
         subtask, _, turn = step.partition("/1/turn.")
         # The first turn looks something up; the stand-in model would conclude that it cannot do these subtasks.
         is_conclusion = subtask in _FINDINGS and turn not in ("", "1")
@@ -136,7 +144,10 @@ Requests = list[tuple[str, dict[str, Any]]]
 
 def page(requests: Requests, short: Requests) -> str:
     """Returns the page: the first request of each kind of call and each worker agent, then the first `short` ones."""
-    beginnings = [*_first(short).values()][:2]
+    of_kind: dict[str, str] = {}
+    for step, section in _first(short).items():
+        of_kind.setdefault(_kind(step), section)
+    beginnings = [of_kind[kind] for kind in _SHORT_KINDS]
     text = "\n".join([_INTRODUCTION, *_first(requests).values(), _SHORT, *beginnings])
     return re.sub(r"(?<=Today is )[\d-]+", "YYYY-MM-DD", text)  # or the page would change each day
 

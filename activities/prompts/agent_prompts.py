@@ -161,7 +161,7 @@ _QUERY_FIRST = """Begin with a query. Reply with one block and nothing else:
 SELECT ...
 ```"""
 
-QUERY_SYSTEM = "You write SQL for DuckDB."
+QUERY_SYSTEM = f"You write SQL queries. The text in <{SUBTASK}> {_MATERIAL}"
 
 
 _OTHER_WORDS = (
