@@ -59,7 +59,7 @@ async def test_on_a_terminal_a_page_is_rendered_and_names_the_pages_of_its_links
     (page,) = report.rows
     screen = Console(width=80, force_terminal=True, color_system=None)
     with screen.capture() as captured:
-        for part in page.shown(screen):  # type: ignore[union-attr]
+        for part in page.renderables(screen):  # type: ignore[union-attr]
             screen.print(part)
     assert "**" not in captured.get()
     assert "benchmarks (benchmarks.md)" in " ".join(captured.get().split())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 
 from activities.contracts.run_contracts import DependencyRef, RunRef, SubtaskBrief
-from activities.contracts.turn_contracts import ToolResultRef, TurnInput
+from activities.contracts.turn_contracts import OtherQuery, ToolResultRef, TurnInput
 from activities.model.conversation import Opening
 from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallOptions, ModelCalls, key_of
 from activities.store.artifacts import open_store
@@ -148,6 +148,8 @@ OTHERWISE: dict[str, Any] = {
     "max_turns": 7,
     "max_tokens": 1001,
     "anew_from": "run/first/run/turn.3/1",
+    "another_query": 1,
+    "others": [OtherQuery(head="run/first/run/query.1/1", result=ToolResultRef(call_id="c2"))],
 }
 
 
