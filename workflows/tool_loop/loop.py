@@ -179,7 +179,7 @@ class ToolLoop:
             other = await self._run_other(reply)
             if other is not None and other.is_in_vain:
                 corrected = await self._reply(
-                    f"{step}.corrected",
+                    f"{step}.2",
                     head=other.head,
                     results=[other.result],
                     another_query=number,
