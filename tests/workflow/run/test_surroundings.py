@@ -67,7 +67,10 @@ async def test_a_worker_with_another_store_never_answers_for_a_run_which_waits_f
                 await until(waits)
                 deadline_at = datetime.fromisoformat((await runs.status_of(handle)).deadline_at)
                 await until(lambda: datetime.now(UTC) > deadline_at + timedelta(seconds=1), 30)
-                await until(waits)  # each try of the call that is held up shows its wait anew
+                try:
+                    await until(waits)  # each try of the call that is held up shows its wait anew
+                except TimeoutError:
+                    pytest.fail(f"no wait is shown: {await runs.status_of(handle)}")
                 (wait,) = shown
                 assert "has no id, the run uses the store" in wait.prompt_preview
                 assert lab.calls == []
