@@ -194,7 +194,7 @@ class AgentRun:
         )
         if self._progress.head is not None and self._work.effects:
             # Effects of other models, after this one was left.
-            self._progress.note = already_done(self._work.effects)
+            self._progress.leave_note(already_done(self._work.effects))
         return True
 
     async def _acquire_grant(self) -> Amount | None:
