@@ -16,6 +16,7 @@ PARTS = frozenset(
     {
         *("state", "context", "board", "time_and_budget", "budget", "ledger", "spending", "models", "outage", "nested"),
         *("waits", "shares", "update_replies", "trace", "decisions", "steering", "slots", "answer", "report"),
+        *("work", "assignment", "progress"),
     }
 )
 CHANGES = frozenset({"append", "add", "discard", "remove", "pop", "popitem", "clear", "update", "extend", "setdefault"})
@@ -90,7 +91,8 @@ def test_parts_of_a_run_change_by_their_own_methods(module: Module) -> None:
         ("state = context.state", False),
         ("state.board.extend(plan)", False),
         ("mailbox.workflow_id = child_id", False),
-        ("progress.results.append(result)", False),
+        ("progress.results.append(result)", True),
+        ("replies.append(result)", False),
     ],
 )
 def test_the_rule_tells_a_change_from_outside(code: str, is_breach: bool) -> None:

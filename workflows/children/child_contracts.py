@@ -80,6 +80,80 @@ class LoopProgress(Model):
         self.feedback_due = False
         self.heard = heard
 
+    def count_turn(self, reply: TurnReply) -> None:
+        """Counts a turn, with the tokens, the labels and the finding of its reply."""
+        self.turn += 1
+        self.last_tokens = reply.usage.tokens
+        self.labels = reply.labels
+        if not reply.empty:
+            self.last_finding = reply.finding or reply.earlier or self.last_finding
+
+    def count_pause(self) -> None:
+        """Counts a reply with which the model paused."""
+        self.pauses += 1
+
+    def count_empty_reply(self) -> None:
+        """Counts an empty conclusion that is sent back."""
+        self.empty_replies += 1
+
+    def add_usage(self, usage: Usage) -> None:
+        """Adds the usage of a call."""
+        self.usage += usage
+
+    def add_other(self, other: OtherQuery) -> None:
+        """Adds another query for the subtask."""
+        self.others.append(other)
+
+    def leave_note(self, note: str) -> None:
+        """Leaves the system's message for the next turn."""
+        self.note = note
+
+    def send_back(self, note: str, results: list[ToolResultRef]) -> None:
+        """Sends a conclusion back to its author, with a note and the answer to its call."""
+        self.note = note
+        self.results = results
+
+    def note_objection(self, returned: Finding | None) -> None:
+        """Notes an objection to a conclusion, and the finding that may take a later one's place."""
+        self.objected = True
+        self.returned = returned
+
+    def begin_calls(self, calls: list[ToolCallRef], results: list[ToolResultRef]) -> None:
+        """Begins the calls of a turn; `results` answer the others, which are never run."""
+        self.approved = [call for call in calls if not call.waits_for]
+        self.pending = [call for call in calls if call.waits_for]
+        self.results = results
+
+    def take_approved(self) -> list[ToolCallRef]:
+        """Takes the approved calls, which are run now, and returns them."""
+        calls, self.approved = self.approved, []
+        return calls
+
+    def hold_call(self, call: ToolCallRef) -> None:
+        """Holds a call until a person has answered it."""
+        self.pending.append(call)
+
+    def add_result(self, result: ToolResultRef, effect: str) -> None:
+        """Adds the result of a call, and its side effect if there was one."""
+        self.results.append(result)
+        if effect:
+            self.effects.append(effect)
+
+    def answer_calls(self, results: list[ToolResultRef]) -> None:
+        """Answers the calls of a turn, none of which is run."""
+        self.results = results
+
+    def stop_calls(self, running: list[ToolCallRef], words: str) -> None:
+        """Answers the calls that were stopped, and those that wait for a person, with `words`."""
+        for call in [*running, *self.pending]:
+            self.results.append(call.without_result(words))
+        self.pending = []
+
+    def carry_over(self, trace_seq: int, worked_seconds: float) -> None:
+        """Carries the trace's number and the time worked over to a successor."""
+        self.trace_seq = trace_seq
+        self.worked_seconds = worked_seconds
+
     def begin_anew(self, head: str) -> None:
         """Leaves the conversation at `head` for a new one, without people's words so far."""
         self.head = None

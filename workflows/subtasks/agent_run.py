@@ -146,7 +146,7 @@ class AgentRun:
 
     def _note_denial(self) -> None:
         """Notes that a person refused a call: no other role is asked, here or above."""
-        self._work.was_denied = True
+        self._work.note_denial()
         self._state.note_denial()
 
     async def _until_finding(self) -> None:
@@ -194,7 +194,7 @@ class AgentRun:
         )
         if self._progress.head is not None and self._work.effects:
             # Effects of other models, after this one was left.
-            self._progress.note = already_done(self._work.effects)
+            self._progress.leave_note(already_done(self._work.effects))
         return True
 
     async def _acquire_grant(self) -> Amount | None:
@@ -259,13 +259,12 @@ class AgentRun:
             state.spending.add_team(self.role.name, result.spend, result.usage)
         else:
             state.note_spending(self.role.name, result.model, result.usage)
-        self._work.effects += result.effects
+        self._work.add_result(result)
         if result.was_denied:  # below, in a nested run
             self._note_denial()
         labels = result.finding.labels if result.finding and result.succeeded else result.labels
         state.note_work(result.effects, labels)
         state.board.record(self._subtask_id, result.turns, result.usage, result.gaps)
-        self._work.results.append(result)
 
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
         """Runs the child: a worker agent, or the supervisor of a team.

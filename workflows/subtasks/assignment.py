@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.finding import Finding
     from temporal_supervisor.supervision.contract.result import Problem, SubtaskReport
     from temporal_supervisor.supervision.contract.team import RoleCard
+    from temporal_supervisor.supervision.run.attempt_rules import DECLINED, OF_THE_REQUEST
     from temporal_supervisor.supervision.run.slots import Slot
 
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
@@ -111,6 +112,43 @@ class Assignment:
         if self.is_admitted:
             self.context.state.waits.breaker(self.role.name).settle(self, succeeded)
             self.is_admitted = False
+
+    def count_failure(self, problem: Problem) -> None:
+        """Counts a failed attempt that may be followed by another one."""
+        has_declined = problem.type in DECLINED
+        is_of_the_subtask = has_declined or problem.type in OF_THE_REQUEST
+        is_neutral = is_of_the_subtask or self.role.person is not None
+        self.count_outcome(None if is_neutral else False)
+        self.failures += 1
+        self.declined += has_declined
+
+    def add_result(self, result: WorkerAgentResult) -> None:
+        """Adds the result of one agent's execution, with its side effects."""
+        self.effects += result.effects
+        self.results.append(result)
+
+    def note_denial(self) -> None:
+        """Notes that a person refused a call."""
+        self.was_denied = True
+
+    def note_skip(self, why: Problem) -> None:
+        """Notes a person's reason for ending the subtask, which `stop` reports."""
+        self.skipped = why
+
+    def end_attempt(self, result: WorkerAgentResult) -> None:
+        """Ends an attempt with its result. The next one begins a new conversation."""
+        self.last = result
+        self.resume_from = None
+        self.was_refined = False
+
+    def describe_anew(self, description_ref: str) -> None:
+        """Gives the next attempt a rewritten description."""
+        self.description_ref = description_ref
+        self.was_refined = True
+
+    def add_feedback(self, feedback: str) -> None:
+        """Adds feedback for the next attempt to the earlier feedback."""
+        self.feedback = "\n".join(filter(None, (self.feedback, feedback)))
 
     def fall_back(self, fallback: RoleCard) -> None:
         """Assigns the subtask to the fallback role, once. The role begins a new conversation."""

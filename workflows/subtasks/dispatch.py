@@ -146,7 +146,7 @@ class Dispatch:
             assignment = self._assignments.get(subtask_id)
             if board[subtask_id].state == "waiting" and assignment is not None:
                 # A review has reopened it meanwhile.
-                assignment.feedback = "\n".join(filter(None, (assignment.feedback, instruction)))
+                assignment.add_feedback(instruction)
             else:
                 self.reopen(subtask_id, instruction, warm=bool(instruction))
 
@@ -157,7 +157,7 @@ class Dispatch:
             for part in board.open_parts(subtask_id):
                 assignment, task = self._assignments.get(part), self._running.get(part)
                 if assignment is not None and task is not None and not task.done():
-                    assignment.skipped = why
+                    assignment.note_skip(why)
                     task.cancel()
                 else:
                     board.skip(part, why, assignment.so_far if assignment else None)

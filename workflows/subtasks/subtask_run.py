@@ -12,7 +12,6 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.planning.backups import too_far_behind, too_slow
     from temporal_supervisor.supervision.run.attempt_rules import (
         DECLINED,
-        OF_THE_REQUEST,
         back_off,
         is_retried,
         is_tried_again,
@@ -91,11 +90,9 @@ class SubtaskRun:
         finding to lose.
         """
         work, problem = self._work, result.problem
-        work.last = result
-        work.resume_from = None
         if work.was_refined:
-            work.was_refined = False
             self._note_refined(result)
+        work.end_attempt(result)
 
         if result.succeeded:
             work.succeed(result)
@@ -107,12 +104,7 @@ class SubtaskRun:
             work.fail(problem)
             return None
 
-        has_declined = problem.type in DECLINED
-        is_of_the_subtask = has_declined or problem.type in OF_THE_REQUEST
-        says_nothing = is_of_the_subtask or work.role.person is not None
-        work.count_outcome(None if says_nothing else False)
-        work.failures += 1
-        work.declined += has_declined
+        work.count_failure(problem)
         return problem
 
     def _note_refined(self, result: WorkerAgentResult) -> None:
@@ -206,8 +198,7 @@ class SubtaskRun:
         if better is None or not better.description_ref:
             return ""
 
-        work.description_ref = better.description_ref
-        work.was_refined = True
+        work.describe_anew(better.description_ref)
         return better.preview
 
     async def _ask_for_help(self, problem: Problem) -> bool:

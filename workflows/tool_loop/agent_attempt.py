@@ -69,7 +69,7 @@ class AgentAttempt:
 
     def book(self, usage: Usage) -> None:
         """Adds the usage of a call."""
-        self.progress.usage += usage
+        self.progress.add_usage(usage)
 
     def note(self, event: str, /, **data: JsonValue) -> None:
         """Adds an event of this subtask to the trace."""
@@ -77,11 +77,9 @@ class AgentAttempt:
 
     def continue_as_new(self) -> None:
         """Continues in a new run of the workflow, whose history begins empty."""
-        agent, progress = self.agent, self.progress
-        progress.trace_seq = self.trace.last_seq
-        progress.worked_seconds = self.worked_seconds
-        agent.instructions = self.instructions
-        workflow.continue_as_new(agent)
+        self.progress.carry_over(self.trace.last_seq, self.worked_seconds)
+        self.agent.instructions = self.instructions
+        workflow.continue_as_new(self.agent)
 
     def result(self, finding: Finding | None, *, resumable: bool = False) -> WorkerAgentResult:
         """Returns the result with a finding, if there is one.

@@ -58,13 +58,11 @@ class Conclusions:
         """
         attempt, progress = self._attempt, self._progress
         if step is Next.FINISH and attempt.unheard and attempt.has_a_turn_left:
-            progress.results = _taken(reply)
+            progress.answer_calls(_taken(reply))
             return True
         if reply.empty:
-            progress.note = self._asked_for_a_finding(reply, reply.empty)
-        else:
-            progress.note = self._objection(reply, finding)
-        return progress.note is not None
+            return self._asks_again(reply, reply.empty)
+        return self._objects_to(reply, finding)
 
     def result(self, finding: Finding, reply: TurnReply) -> WorkerAgentResult:
         """Returns the result of an attempt that concluded with a reply."""
@@ -83,35 +81,35 @@ class Conclusions:
             self._progress.begin_anew(reply.head)
             self._attempt.note("begun_anew")
 
-    def _asked_for_a_finding(self, reply: TurnReply, why: Emptiness) -> str | None:
-        """Returns the note that sends empty words back, twice at most.
+    def _asks_again(self, reply: TurnReply, why: Emptiness) -> bool:
+        """True if empty words are sent back, twice at most.
 
-        None if an earlier finding takes their place.
+        False if an earlier finding takes their place.
 
         Raises the error of an attempt that has none.
         """
         attempt, progress = self._attempt, self._progress
         attempt.note("finding_returned", why=_NO_FINDING[why])
         if progress.empty_replies < limits.EMPTY_REPLIES and attempt.has_a_turn_left:
-            progress.empty_replies += 1
-            progress.results = _taken(reply)
+            progress.count_empty_reply()
+            progress.send_back(prompts.empty_note(why), _taken(reply))
             self.begin_anew_if_repeated(reply)
-            return prompts.empty_note(why)
+            return True
         if progress.returned is not None:
-            return None
+            return False
         raise self._cannot_do(f"{_NO_FINDING[why]}: {reply.preview}")
 
-    def _objection(self, reply: TurnReply, finding: Finding) -> str | None:
-        """Returns the note that sends a conclusion back, once and if there is a turn for it.
+    def _objects_to(self, reply: TurnReply, finding: Finding) -> bool:
+        """True if a conclusion is sent back, once and if there is a turn for it.
 
         Raises the error of an attempt that concluded with `impossible`.
         """
         attempt, progress = self._attempt, self._progress
         if reply.finding is None:
-            return None
+            return False
         if reply.impossible:
             if progress.returned is not None and progress.returned.supported:
-                return None
+                return False
             raise self._cannot_do(finding.summary)
 
         lacks_items = self._agent.brief.names_items and not finding.items_ref
@@ -124,22 +122,22 @@ class Conclusions:
             if lacks_items:
                 why = f"its finding names no items: {prompts.NO_ITEMS}"
                 raise self._cannot_do(why, keeps_finding=True)
-            return None
+            return False
 
-        progress.objected = True
         # Its form is not what was asked for: such a finding does not stand in for a later one.
-        progress.returned = None if misfit else finding
-        progress.results = _taken(reply)
+        progress.note_objection(None if misfit else finding)
         why = "no tool brought data for it" if reply.ungrounded else ""
         faults = [*finding.unsupported, *finding.doubts, *misfit]
         attempt.note("finding_returned", why=why, unsupported=[*faults])
-        return prompts.objection(
+        note = prompts.objection(
             finding.unsupported,
             reply.unclear,
             misfit,
             finding.doubts,
             ungrounded=reply.ungrounded,
         )
+        progress.send_back(note, _taken(reply))
+        return True
 
     def _best(self, finding: Finding, reply: TurnReply) -> Finding:
         """Returns the conclusion that counts: the last one, unless an earlier one is better."""

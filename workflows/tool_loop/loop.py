@@ -67,7 +67,8 @@ class ToolLoop:
                 return self._conclusions.result(finding, reply)
             if step is Next.INSIST:
                 rules.insisted = True
-                progress.results = [call.without_result(prompts.NOT_RUN) for call in reply.calls]
+                not_run = [call.without_result(prompts.NOT_RUN) for call in reply.calls]
+                progress.answer_calls(not_run)
                 continue
 
             await self._follow(step, reply)
@@ -114,10 +115,9 @@ class ToolLoop:
     async def _call_model(self, note: str | None, *, last: bool) -> TurnReply:
         """Makes the model call of a turn, and books it."""
         agent, progress, attempt = self._agent, self._progress, self._attempt
-        turn = progress.turn + 1
         needs_brief = progress.head is None or progress.feedback_due
         reply = await self._reply(
-            f"turn.{progress.earlier_turns + turn}",
+            f"turn.{progress.number + 1}",
             brief=agent.brief if needs_brief else None,
             head=progress.head,
             anew_from=progress.anew_from,
@@ -126,11 +126,7 @@ class ToolLoop:
             last=last,
             others=progress.others,
         )
-        progress.turn = turn
-        progress.last_tokens = reply.usage.tokens
-        progress.labels = reply.labels
-        if not reply.empty:
-            progress.last_finding = reply.finding or reply.earlier or progress.last_finding
+        progress.count_turn(reply)
         attempt.note(
             "turn",
             turn=progress.number,
@@ -186,7 +182,7 @@ class ToolLoop:
                 )
                 other = await self._run_other(corrected) or other
             if other is not None:
-                progress.others.append(other)
+                progress.add_other(other)
 
     async def _run_other(self, reply: TurnReply) -> OtherQuery | None:
         """Runs the query in a reply of its own conversation; None if it has none."""
@@ -224,9 +220,9 @@ class ToolLoop:
         if step is Next.TOOLS:
             await self._calls.answer(reply.calls)
         elif step is Next.CONTINUE:
-            progress.pauses += 1
+            progress.count_pause()
         elif step is Next.NUDGE:
-            progress.note = prompts.NUDGE
+            progress.leave_note(prompts.NUDGE)
             self._conclusions.begin_anew_if_repeated(reply)
         else:
             raise self._attempt.failure(_loop_problem(step, reply, self._agent.max_turns))

@@ -41,17 +41,16 @@ class TurnCalls:
 
         Raises the error of a loop of which some wait for a person.
         """
-        progress, most = self._progress, limits.TOOL_CALLS_PER_TURN
+        most = limits.TOOL_CALLS_PER_TURN
         surplus = f"Not run: one turn runs at most {most} tool calls. Call it in the next one."
-        progress.approved = [call for call in calls[:most] if not call.waits_for]
-        progress.pending = [call for call in calls[:most] if call.waits_for]
-        progress.results = [call.without_result(surplus) for call in calls[most:]]
+        not_run = [call.without_result(surplus) for call in calls[most:]]
+        self._progress.begin_calls(calls[:most], not_run)
         await self._run()
 
     async def run_aside(self, call: ToolCallRef, head: str) -> ToolReply:
         """Runs a call of another conversation, in its reply at `head`."""
         reply = await self._run_tool(call, head)
-        self._progress.usage += Usage(tool_calls=1)
+        self._progress.add_usage(Usage(tool_calls=1))
         return reply
 
     async def _run(self) -> None:
@@ -60,7 +59,7 @@ class TurnCalls:
         Raises the error of a loop of which others wait for a person.
         """
         progress = self._progress
-        calls, progress.approved = progress.approved, []
+        calls = progress.take_approved()
         # By place: as each reply comes. The conversation gets them in the order of the calls, once
         # all have ended.
         replies: dict[int, ToolReply] = {}
@@ -93,13 +92,10 @@ class TurnCalls:
         The turn was made: the next attempt has to answer its calls. Those that have ended keep
         their results.
         """
-        progress = self._progress
         self._take_replies(calls, replies)
         unanswered = [call for place, call in enumerate(calls) if place not in replies]
         words = f"This call was stopped. {prompts.UNKNOWN_OUTCOME}"
-        for call in [*unanswered, *progress.pending]:
-            progress.results.append(call.without_result(words))
-        progress.pending = []
+        self._progress.stop_calls(unanswered, words)
 
     def _take_replies(self, calls: list[ToolCallRef], replies: dict[int, ToolReply]) -> None:
         """Takes over replies to calls that have ended: results, effects, questions to people."""
@@ -108,13 +104,11 @@ class TurnCalls:
             reply = replies.get(place)
             if reply is None:
                 continue
-            progress.usage += Usage(tool_calls=1)
+            progress.add_usage(Usage(tool_calls=1))
             if reply.asks:
-                progress.pending.append(_asking(call, reply))
-                continue
-            progress.results.append(reply.result)
-            if reply.effect:
-                progress.effects.append(reply.effect)
+                progress.hold_call(_asking(call, reply))
+            else:
+                progress.add_result(reply.result, reply.effect)
 
     async def _run_tool(self, call: ToolCallRef, head: str) -> ToolReply:
         """Runs one call. One that failed may have had effects, which its result admits."""
