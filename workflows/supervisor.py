@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.result import Problem, RunResult
     from temporal_supervisor.supervision.results.payload_fit import fit
     from temporal_supervisor.supervision.run.run_state import RunState
-    from temporal_supervisor.supervision.run.run_views import result_of
+    from temporal_supervisor.supervision.run.status_and_result import result_of
 
     from workflows.background import in_background, stop_all
     from workflows.calls import activity_calls

@@ -12,7 +12,7 @@ from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import RunRequest
 from temporal_supervisor.supervision.results.answer import Answer
 from temporal_supervisor.supervision.run.run_state import RunState
-from temporal_supervisor.supervision.run.run_views import result_of
+from temporal_supervisor.supervision.run.status_and_result import result_of
 from tests.unit.shapes import START, Clock
 from workflows.children.child_contracts import WorkerAgentResult
 from workflows.children.links import nested_result

@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.contract.status import TraceEvent
     from temporal_supervisor.supervision.results.payload_fit import fit, pages
     from temporal_supervisor.supervision.run.run_state import RunState
-    from temporal_supervisor.supervision.run.run_views import result_of
+    from temporal_supervisor.supervision.run.status_and_result import result_of
 
     from workflows.background import let_ready_tasks_finish, stop_all
     from workflows.calls import activity_calls

@@ -10,7 +10,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Notice, NoticeKind, RunRef
     from temporal_supervisor.supervision.run.run_state import RunState
-    from temporal_supervisor.supervision.run.run_views import result_of
+    from temporal_supervisor.supervision.run.status_and_result import result_of
 
     from workflows.background import in_background
     from workflows.calls import activity_calls

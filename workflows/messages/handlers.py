@@ -31,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.results.payload_fit import fit
     from temporal_supervisor.supervision.run.decisions import Instructions
     from temporal_supervisor.supervision.run.run_state import RunState
-    from temporal_supervisor.supervision.run.run_views import result_of, status_of
+    from temporal_supervisor.supervision.run.status_and_result import result_of, status_of
     from temporal_supervisor.supervision.run.web_details import markdown
 
     from workflows.children.child_contracts import NestedInput, NestedReport

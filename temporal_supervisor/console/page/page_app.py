@@ -25,7 +25,7 @@ from temporal_supervisor.console.page.ask_form import ask_page, estimate_part, s
 from temporal_supervisor.console.page.page_guard import LOGIN, PLACES, Door, PageGuard, is_same_text
 from temporal_supervisor.console.page.page_site import FOLDER, PageSite, site_of, text_of
 from temporal_supervisor.console.page.run_actions import act, decide_shown
-from temporal_supervisor.console.page.run_view import (
+from temporal_supervisor.console.page.run_page import (
     events_part,
     items_part,
     report_file,
@@ -35,7 +35,7 @@ from temporal_supervisor.console.page.run_view import (
     table_file,
 )
 from temporal_supervisor.console.page.run_watch import Watches
-from temporal_supervisor.console.page.runs_view import inbox_part, runs_page
+from temporal_supervisor.console.page.runs_page import inbox_part, runs_page
 from temporal_supervisor.console.report import report_page
 from temporal_supervisor.console.run.standstill import explain_silence
 from temporal_supervisor.messages import NoAnswer, NoRun, UpdateRefused

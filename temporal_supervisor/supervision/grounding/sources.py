@@ -97,7 +97,7 @@ def _readings(figure: Figure, is_queried: bool) -> Sequence[Reading]:
     return figure.readings
 
 
-class Read:
+class ReadSource:
     """The figures of one source, sorted, and its text in the forms that are searched.
 
     They are read when they are first asked for: many sources are never searched for a figure.
@@ -111,7 +111,7 @@ class Read:
         self,
         source: Source,
         names: Names,
-        data: Sequence["Read"] = (),
+        data: Sequence["ReadSource"] = (),
         scales: frozenset[Decimal] = frozenset(),
     ) -> None:
         self.source = source
@@ -467,7 +467,7 @@ def _is_share(facts: Facts) -> bool:
     return speaks_of_shares(" | ".join([facts.column, facts.written, *names]))
 
 
-def in_tables(figure: Figure, reads: Iterable["Read"]) -> list[Facts]:
+def in_tables(figure: Figure, reads: Iterable["ReadSource"]) -> list[Facts]:
     """Returns the facts about a figure in each row that has it; none if it is elsewhere, too."""
     found: list[Facts] = []
     for read in reads:

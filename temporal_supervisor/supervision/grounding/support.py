@@ -46,7 +46,7 @@ from temporal_supervisor.supervision.grounding.rows.superlatives import (
     has_superlative,
     superlative_in,
 )
-from temporal_supervisor.supervision.grounding.sources import BRIEF, Read, Source, in_tables
+from temporal_supervisor.supervision.grounding.sources import BRIEF, ReadSource, Source, in_tables
 from temporal_supervisor.supervision.grounding.units import declared_scales
 from temporal_supervisor.supervision.grounding.wording.directions import backward_years, wrong_turns
 from temporal_supervisor.supervision.grounding.wording.fenced import without_code
@@ -235,14 +235,14 @@ class Support:
             scales = scales.union(declared_scales(source.text))
 
         given = [source for source in whole if source.kind == "data"]
-        self._accepted = [Read(source, self._names, scales=scales) for source in given]
+        self._accepted = [ReadSource(source, self._names, scales=scales) for source in given]
         for read in self._accepted:
             self._names.learn(read.places)
         data = tuple(self._accepted)
 
         # Computed of what holds: an output may be the operand of another one.
         derived = [source for source in whole if source.kind == "computed"]
-        computed = [Read(source, self._names, data, scales) for source in derived]
+        computed = [ReadSource(source, self._names, data, scales) for source in derived]
         while holding := [read for read in computed if self._operands_hold(read.source)]:
             self._accepted += holding
             computed = [read for read in computed if read not in holding]
@@ -370,7 +370,7 @@ class Support:
         return any(each.places.query is None and not each.lists_tables for each in others)
 
     @cached_property
-    def _prose(self) -> list[Read]:
+    def _prose(self) -> list[ReadSource]:
         """The texts of others: neither queries nor lists of tables, nor computed."""
         data = [read for read in self._accepted if read.source.kind == "data"]
         asked_for = [read for read in data if read.places.query is None]

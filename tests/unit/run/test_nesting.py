@@ -20,8 +20,8 @@ from temporal_supervisor.supervision.run.nested_runs import (
     spent_step,
 )
 from temporal_supervisor.supervision.run.run_state import RunState
-from temporal_supervisor.supervision.run.run_views import status_of
 from temporal_supervisor.supervision.run.slots import Slot, Slots
+from temporal_supervisor.supervision.run.status_and_result import status_of
 from tests.unit.shapes import FINDING, START, Clock, plan, subtask
 
 GRANT = NestedGrant(tokens=1000, slots=2, subtasks=5)

@@ -22,8 +22,8 @@ from temporal_supervisor.supervision.results.timing import longest_chain, timing
 from temporal_supervisor.supervision.run.decisions import Instructions
 from temporal_supervisor.supervision.run.nested_runs import NestedGrant
 from temporal_supervisor.supervision.run.run_state import RunState
-from temporal_supervisor.supervision.run.run_views import result_of, status_of
 from temporal_supervisor.supervision.run.serving_models import Outage
+from temporal_supervisor.supervision.run.status_and_result import result_of, status_of
 from temporal_supervisor.supervision.run.web_details import markdown
 from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, report, subtask, work
 

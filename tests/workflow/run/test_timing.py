@@ -18,7 +18,7 @@ from temporalio.service import RPCError
 from activities.run.run_activities import RunActivities
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.request import RunRequest
-from temporal_supervisor.supervision.run import run_views
+from temporal_supervisor.supervision.run import status_and_result
 from temporal_supervisor.supervision.run.run_state import RunState
 from tests.replay.replaying import replayer
 from tests.scripted_model import Reply, plan, script, text, when
@@ -115,7 +115,7 @@ async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses
 ) -> None:
     """The query's answer ends the workflow task, and the next one brings the stored result and the cancellation."""
     asked = {f"{alone.run_id}-{number}": threading.Event() for number in range(RUNS)}
-    cancelled, planned, status = threading.Event(), asyncio.Event(), run_views.status_of
+    cancelled, planned, status = threading.Event(), asyncio.Event(), status_and_result.status_of
 
     def status_after_the_cancel(state: RunState, cursor: int = 0) -> Any:
         if workflow.in_workflow() and state.phase == "done" and not state.result_ref:
@@ -123,7 +123,7 @@ async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses
             cancelled.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
         return status(state, cursor)
 
-    monkeypatch.setattr(run_views, "status_of", status_after_the_cancel)
+    monkeypatch.setattr(status_and_result, "status_of", status_after_the_cancel)
     settings = settings_for(alone.model.url, tmp_path)
     async with serving(alone.client, settings, ["model"]):
         handles: dict[str, Handle] = {}

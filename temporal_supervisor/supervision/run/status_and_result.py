@@ -1,4 +1,4 @@
-"""Views of a run, made from its state on request: the status and the result."""
+"""The status and the result of a run, made from its state on request."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime

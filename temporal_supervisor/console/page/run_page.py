@@ -1,4 +1,4 @@
-"""A run: live while it works, then its answer and evidence; one subtask; its files."""
+"""The page of a run: live while it works, then its answer and evidence; one subtask; its files."""
 
 import asyncio
 import contextlib
