@@ -26,15 +26,30 @@ PASSAGE_CHARS = 1500
 PLACE_CHARS = 300  # of a heading, as a place: each passage below it repeats it
 _TITLE_CHARS = 200
 _WORD_BYTES = 64 << 20  # of XML: up to two minutes
+# How a damaged or encrypted Word file fails, in its archive or in its XML.
+_WORD_ERRORS = (
+    OSError,
+    RuntimeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+    ElementTree.ParseError,
+)
 _PAGES = 5000
 _TEXT_CHARS = 20_000_000
 HEADING = re.compile(r"(?:\A\s*|\n[ \t]*\n)#{1,6}[ \t]+(\S.*)")
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # how Office files before 2007, and encrypted ones, begin
 _WORD_PARTS = ("document", "footnotes", "endnotes")
 _WORD_PART = re.compile(rf"word/(styles|{'|'.join(_WORD_PARTS)})\d*\.xml")
+# Elements of a Word file that are a character each.
 _SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
-TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
-# Of a web page: each branch takes what it has looked at, to the end of the text where nothing closes it, as browsers
-# do. So the time is linear, which that of the standard library's parser is not.
+# Elements of a Word file whose text comes again: a shape for old programs, a text before it moved.
+TWICE = {"Fallback", "moveFrom"}
+# The tokens of a web page. `<p class=x>Tea &amp; milk<!-- old -->` has the tag `p`, the words
+# `Tea`, `&amp;` and `milk`, a blank before each of the last two, and a comment, which is neither.
+# `<script>if (a < b)</script>` is one token as a whole, too: nothing in it is a word.
+# What nothing closes goes on to the end of the page, as in browsers. No branch gives back what it
+# has read, so the time is linear; with the standard library's parser it is not.
 _TOKEN = re.compile(
     r"""(?isx)
     <(?: !--.*?(?:-->|\Z)
@@ -46,6 +61,8 @@ _TOKEN = re.compile(
 )
 _BLOCKS = {"p", "div", "table", "section", "article", "blockquote", "pre", "dt", "ul", "ol"}
 _LINES = {"br", "tr", "li", "dd"}
+_MARK_CHARS = 100  # a row may have any number of empty cells
+_HEADING_MARKS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
 def pdf_document(path: Path, out: Path) -> Json:
@@ -54,41 +71,46 @@ def pdf_document(path: Path, out: Path) -> Json:
 
     try:
         with pypdfium2.PdfDocument(path) as pdf:
-            if (pages := len(pdf)) > _PAGES:
+            pages = len(pdf)
+            if pages > _PAGES:
                 raise Unreadable(f"it has {pages} pages, at most {_PAGES} are read")
             title = str(pdf.get_metadata_dict().get("Title") or "")
             document = _document_of(_pages(pdf), out)
     except pypdfium2.PdfiumError as error:
-        encrypted = "password" in str(error).lower()
-        raise Unreadable("it is encrypted" if encrypted else f"it is no PDF that can be read: {error}") from None
+        if "password" in str(error).lower():
+            raise Unreadable("it is encrypted") from None
+        raise Unreadable(f"it is no PDF that can be read: {error}") from None
     with Path(document["file"]).open(encoding="utf-8") as text:
         first = next((line for line in islice(text, 1, None) if line.strip()), "")
     return {**document, "title": (title or first).strip()[:_TITLE_CHARS], "pages": pages}
 
 
 def _pages(pdf: Any) -> Iterator[str]:
-    empty = True
+    """Yields the pages that have text, each below its number as a heading. Raises Unreadable."""
+    has_text = False
     for number in range(len(pdf)):
-        if text := pdf[number].get_textpage().get_text_bounded().replace("\r\n", "\n").strip():
+        text = pdf[number].get_textpage().get_text_bounded().replace("\r\n", "\n").strip()
+        if text:
+            has_text = True
             own = re.sub(r"(?m)^#", " #", text)  # no heading but the page's
             yield f"## p. {number + 1}\n\n{own}\n\n"
-            empty = False
-    if empty:
+    if not has_text:
         raise Unreadable(f"its {len(pdf)} pages hold no text: it may be a scan")
 
 
 def docx_document(path: Path, out: Path) -> Json:
     """Returns the document of a Word file, with its headings as places. Raises Unreadable."""
     with path.open("rb") as file:
-        if file.read(4) == b"\xd0\xcf\x11\xe0":
+        if file.read(4) == _OLD_OFFICE:
             raise Unreadable("it is encrypted, or of a Word before 2007")
     try:
         with zipfile.ZipFile(path) as archive:
             infos = word_parts(archive)
             levels = _levels(archive.open(infos["styles"])) if "styles" in infos else {}
             parts = (archive.open(infos[part]) for part in _WORD_PARTS if part in infos)
-            return _document_of((piece for part in parts for piece in _word_text(part, levels)), out)
-    except (OSError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error, ElementTree.ParseError) as error:
+            texts = (_word_text(part, levels) for part in parts)
+            return _document_of(chain.from_iterable(texts), out)
+    except _WORD_ERRORS as error:
         raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
 
@@ -102,8 +124,10 @@ def word_parts(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         part = _WORD_PART.fullmatch(info.filename)
         if part is not None:
             infos[part[1]] = info
-    if (unpacked := sum(info.file_size for info in infos.values())) > _WORD_BYTES:
-        raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
+    unpacked = sum(info.file_size for info in infos.values())
+    if unpacked > _WORD_BYTES:
+        room = _WORD_BYTES >> 20
+        raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {room} are read")
     return infos
 
 
@@ -127,25 +151,39 @@ def plain_document(path: Path, out: Path) -> Json:
 
 def text_passages(text: str) -> Iterator[tuple[str, str]]:
     """Yields the passages of a Markdown text, each with the heading above it."""
-    place, start, empty = "", 0, True
-    for mark in chain(HEADING.finditer(text), [None]):
-        for part in _parts(text[start : mark.start() if mark else None]):
+    has_passages = False
+    for place, section in _sections(text):
+        for part in _parts(section):
+            has_passages = True
             yield place, part
-            empty = False
-        if mark:
-            place, start = mark[1].strip()[:PLACE_CHARS], mark.end()
-    yield from (("", part) for part in _parts(text) if empty)
+    if has_passages:
+        return
+    for part in _parts(text):  # of headings alone: these are what can be found
+        yield "", part
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Yields the texts between the headings of a Markdown text, each with the heading above it."""
+    place = ""
+    start = 0
+    for heading in HEADING.finditer(text):
+        yield place, text[start : heading.start()]
+        place = heading[1].strip()[:PLACE_CHARS]
+        start = heading.end()
+    yield place, text[start:]
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yields parts of a text of about a passage's length, cut between paragraphs, lines or words."""
+    """Yields parts of a text, at most a passage long, cut between paragraphs, lines or words."""
     start = 0
     while start < len(text):
         end = start + PASSAGE_CHARS
         if end < len(text):
-            cuts = (text.rfind(sign, start + PASSAGE_CHARS // 2, end) for sign in ("\n\n", "\n", " "))
+            half = start + PASSAGE_CHARS // 2
+            cuts = (text.rfind(sign, half, end) for sign in ("\n\n", "\n", " "))
             end = next((cut for cut in cuts if cut > 0), end)
-        if part := text[start:end].strip():
+        part = text[start:end].strip()
+        if part:
             yield part
         start = end
 
@@ -175,50 +213,86 @@ def _document_of(pieces: Iterator[str], out: Path) -> Json:
 
 
 def _html_text(markup: str) -> Iterator[str]:
-    """Yields the text of a page, with headings as Markdown and bars between cells."""
+    r"""Yields the text of a page, with headings as Markdown and bars between cells.
+
+    Tags and blanks only set the `gap` and the `mark` that are written before the next word:
+    `<p>Tea</p> <p>4 EUR` becomes `\n\nTea\n\n4 EUR`, with one gap for the three tokens after `Tea`,
+    and `<h2>Prices</h2><tr><td>Tea<td>4` becomes `\n\n## Prices\n\n | Tea | 4`.
+    """
     gap = mark = ""
     for token in _TOKEN.finditer(markup):
-        if word := token["word"]:
-            yield gap + mark + (unescape(word) if "&" in word else word)
+        if token["word"]:
+            yield gap + mark + unescape(token["word"])
             gap = mark = ""
-        elif token["blank"]:
+            continue
+        if token["blank"]:
             gap = gap or " "
-        elif tag := (token["tag"] or "").lower():
-            name = tag.removeprefix("/")
-            if re.fullmatch("h[1-6]", name):
-                gap, mark = "\n\n", "" if tag != name else f"{'#' * int(name[1])} "
-            elif name in _BLOCKS:
-                gap = "\n\n"
-            elif tag in _LINES:
-                gap = gap if "\n" in gap else "\n"
-            elif tag in ("td", "th"):
-                mark += " | " if len(mark) < 100 else ""
+            continue
+
+        tag = (token["tag"] or "").lower()
+        name = tag.removeprefix("/")
+        if name in _HEADING_MARKS:
+            gap = "\n\n"
+            mark = _HEADING_MARKS.get(tag, "")  # none after the end of a heading
+        elif name in _BLOCKS:
+            gap = "\n\n"
+        elif tag in _LINES:
+            gap = gap if "\n" in gap else "\n"
+        elif tag in ("td", "th") and len(mark) < _MARK_CHARS:
+            mark += " | "
 
 
 def _levels(styles: IO[bytes]) -> dict[str, int]:
-    """Returns the levels of heading styles by id; ids are in the language of the program."""
-    levels = dict[str, int]()
+    """Returns the levels of heading styles by id.
+
+    Ids are in the language of the program, as in `{"Titel": 1, "berschrift2": 2}`; names are not.
+    """
+    levels: dict[str, int] = {}
     for style in ElementTree.parse(styles).getroot().findall("{*}style"):
-        if level := re.fullmatch(r"heading ([1-9])|title", attribute(style.find("{*}name"), "val").lower()):
+        name = attribute(style.find("{*}name"), "val").lower()
+        level = re.fullmatch(r"heading ([1-9])|title", name)
+        if level:
             levels[attribute(style, "styleId")] = min(6, int(level[1] or 1))
     return levels
 
 
 def _word_text(part: IO[bytes], levels: dict[str, int]) -> Iterator[str]:
-    """Yields the paragraphs, list items and table rows of a part of a Word file as Markdown."""
-    tables = twice = 0
+    """Yields the paragraphs, list items and table rows of a part of a Word file as Markdown.
+
+    A table in a cell of another one is part of that cell.
+    """
+    open_tables = open_twice = 0
     for event, element in ElementTree.iterparse(part, ("start", "end")):
-        name, step = local_name(element.tag), 1 if event == "start" else -1
-        tables += step * (name == "tbl")
-        twice += step * (name in TWICE)
-        if event == "end" and ((name == "p" and not tables) or (name == "tr" and tables == 1)):
-            mark = "#" * levels.get(attribute(element.find("{*}pPr/{*}pStyle"), "val"), 0)
-            mark = mark or "-" * (element.find("{*}pPr/{*}numPr") is not None)
-            if not twice and (line := "".join(word_texts(element)).strip(" \n")):
-                yield f"{line}\n" if name == "tr" else f"{mark} {line}\n\n".lstrip(" ")
-            element.clear()  # it is in memory as a whole, the part is not
-        elif event == "end" and name == "tbl" and not tables:
+        name = local_name(element.tag)
+        step = 1 if event == "start" else -1
+        if name == "tbl":
+            open_tables += step
+        if name in TWICE:
+            open_twice += step
+        if event == "start":
+            continue
+
+        if name == "tbl" and not open_tables:
             yield "\n"
+        is_row = name == "tr" and open_tables == 1
+        is_paragraph = name == "p" and not open_tables
+        if not is_row and not is_paragraph:
+            continue
+        line = "" if open_twice else "".join(word_texts(element)).strip(" \n")
+        if line and is_row:
+            yield f"{line}\n"
+        elif line:
+            yield f"{_paragraph_mark(element, levels)}{line}\n\n"
+        element.clear()  # it is in memory as a whole, the part is not
+
+
+def _paragraph_mark(element: ElementTree.Element, levels: dict[str, int]) -> str:
+    """Returns the Markdown sign of a heading or of an item of a list; empty for others."""
+    style = attribute(element.find("{*}pPr/{*}pStyle"), "val")
+    if style in levels:
+        return "#" * levels[style] + " "
+    is_item = element.find("{*}pPr/{*}numPr") is not None
+    return "- " if is_item else ""
 
 
 def word_texts(element: ElementTree.Element) -> Iterator[str]:
