@@ -78,7 +78,9 @@ class FirstPrompt:
 
 @dataclass
 class NextPrompt:
-    """A later call: the conversation `past` and the messages `added`; `whole` has their outputs.
+    """A later call: the conversation `past` and the messages `added`.
+
+    `whole` has the added messages with complete tool outputs.
 
     If the `withheld` tools change, earlier thinking is removed: the API accepts it only after
     exactly the prompt that it was made for.
@@ -126,9 +128,9 @@ class NextPrompt:
         return everything if everything.tokens <= target else all_seen
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
-        """Returns the conversation with previews of the outputs already seen, else of all.
+        """Returns the conversation with previews of the outputs that the model has seen.
 
-        None if that makes it no shorter.
+        If that makes it no shorter, all outputs become previews. None if not even that helps.
         """
         for count in (self._seen, self._all):
             if count <= draft.view.cleared:

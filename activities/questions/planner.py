@@ -39,7 +39,7 @@ _SHORT_GOAL_CHARS = 1200  # a question with the form of its answer; more is a ta
 class SubtaskDraft(Subtask):
     """A subtask as the planner writes it.
 
-    `new_role` is one of the same plan's, in place of `role`.
+    `new_role` names a role that the plan itself defines; it is taken in place of `role`.
     """
 
     id: str = ""
@@ -47,9 +47,9 @@ class SubtaskDraft(Subtask):
 
 
 class PlanDraft(Plan):
-    """A plan as the planner writes it, or what is to be added to one.
+    """A plan as the planner writes it, or an addition to one.
 
-    `finished` is for one step at a time.
+    `finished` ends a plan that is made step by step.
     """
 
     finished: bool = False
@@ -72,9 +72,10 @@ class PlanDraft(Plan):
 
 
 class RouteDraft(Model):
-    """The choice of a role for the whole goal, and of one beside it.
+    """The choice of a role for the whole goal; a `secondary_role` gets the goal, too.
 
-    A goal that is too long for a subtask has a `description`, too.
+    The goal is the description of the subtask. Only if it is too long for one, the model's
+    `description` is used instead.
     """
 
     role: str
@@ -105,7 +106,10 @@ def _subtask_of(draft: SubtaskDraft, new_roles: Set[str]) -> Subtask:
     meant = {
         "id": draft.id.strip(),
         "role": new_role if new_role in new_roles else draft.role.strip(),
-        **{name: _names(getattr(draft, name)) for name in ("depends_on", "attachments", "capabilities", "replaces")},
+        "depends_on": _names(draft.depends_on),
+        "attachments": _names(draft.attachments),
+        "capabilities": _names(draft.capabilities),
+        "replaces": _names(draft.replaces),
         # A model's guess would end honest work: only a caller's plan sets one.
         "timeout_seconds": None,
         "weight": min(max(draft.weight, 0.0), 1.0),
@@ -163,27 +167,39 @@ class Planner:
 
     @property
     def fields(self) -> PlanFields:
-        """The parts of a plan that can apply; others are not asked for."""
+        """The fields of a plan that the planner is asked for: those that can apply to this run."""
         call = self.call
         several = call.max_subtasks > 1
-        items = [kind for kind in ("files", "rows", "lines") if self.data[kind]]
-        if self.short and not asks_for_each(self.goal):
-            # A small model fills the field in: a question of one value would be asked of each row.
-            items = []
-        elif several and not self.short:  # a small model takes them for items that there are
-            items.append("items")
+        capabilities: set[str] = set()
+        for role in self.roles:
+            capabilities.update(role.capabilities)
+        has_replaceable = any(note.state in REPLACEABLE for note in call.done)
         return PlanFields(
             roles=tuple(role.name for role in self.roles),
-            capabilities=tuple(sorted({capability for role in self.roles for capability in role.capabilities})),
-            items=tuple(items),
+            capabilities=tuple(sorted(capabilities)),
+            items=tuple(self._kinds_of_items(several)),
             attachments=bool(call.attachments),
             # Without tools for them they could only recall, not find out.
             new_roles=bool(self.loaded.team.toolbox),
-            replaces=self.mode == "revision" and any(note.state in REPLACEABLE for note in call.done),
+            replaces=self.mode == "revision" and has_replaceable,
             several=several,
             short=self.short,
             describes=len(self.goal.strip()) > _OWN_WORDS_CHARS,
         )
+
+    def _kinds_of_items(self, several: bool) -> list[str]:
+        """Returns the kinds of items for each of which a subtask may be repeated.
+
+        A small model gets none if the goal does not ask for each of something: it fills in every
+        field, and one question would be asked of each row of a table.
+        """
+        if self.short and not asks_for_each(self.goal):
+            return []
+        kinds = [kind for kind in ("files", "rows", "lines") if self.data[kind]]
+        # Of items that a subtask is yet to find; a small model takes them for known ones.
+        if several and not self.short:
+            kinds.append("items")
+        return kinds
 
     def system(self) -> str:
         """Returns the planner's instructions."""
@@ -279,9 +295,10 @@ class Planner:
     def _may_query(self, name: str) -> bool:
         """True if a role can query tables, or may have another way: a team, a person."""
         role = next((role for role in self.roles if role.name == name), None)
-        if role is None:  # `auto`, or a name that is none: it would be the generalist's
+        if role is None:  # `auto`, or an unknown name, for which the generalist would be taken
             return False
-        return role.team is not None or role.person is not None or self.loaded.toolbox.queries_tables(role)
+        has_another_way = role.team is not None or role.person is not None
+        return has_another_way or self.loaded.toolbox.queries_tables(role)
 
     def _read_route(self, message: ModelMessage) -> Plan:
         """Returns the route as a plan.
@@ -358,7 +375,7 @@ class Planner:
         )
 
     def _reading_role(self) -> str | None:
-        """Returns the name of a role that reads documents and queries no tables; None without one."""
+        """Returns the name of a role that reads documents but queries no tables; None without."""
         toolbox = self.loaded.toolbox
         for role in self.roles:
             reads = any(tool.evidence == "data" for tool in toolbox.tools_named(role.tools))
@@ -417,7 +434,7 @@ def _is_usable(description: str) -> bool:
 
 
 def fits(pattern: str, goal: str) -> bool:
-    """True if a goal matches the pattern of a route: it contains the words; `*` matches anything."""
+    """True if a goal contains the words of the pattern of a route; `*` matches anything."""
     wanted = " ".join(pattern.casefold().split())
     text = " ".join(goal.casefold().split())
     if "*" in wanted:

@@ -54,10 +54,10 @@ def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
 
 
 def _with_its_answer(plan: Plan, notes: list[str]) -> Plan:
-    """Returns the plan with a subtask as its answer, if a finding is to be the answer.
+    """Returns the plan with an existing subtask in `answer_from` if a finding is the answer.
 
-    If none is named, it is the only subtask without dependents. Without one, the answer is written
-    from all findings.
+    In place of a missing or unknown name it is the only subtask that no other depends on; unless
+    there is exactly one, the answer is written from all findings.
     """
     if plan.aggregation != "finding":
         return plan.model_copy(update={"answer_from": None})

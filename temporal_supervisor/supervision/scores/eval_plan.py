@@ -1,6 +1,6 @@
-"""The order of an eval: each question for every variant in turn.
+"""The runs of an eval in their order: the first question for each variant, then the next one.
 
-So variants are compared on the same questions, even in a partial eval.
+So variants are compared on the same questions even if the eval ends early.
 """
 
 from typing import Annotated, Any, Literal, NamedTuple
@@ -13,7 +13,8 @@ from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.scores.answer_forms import answer_form
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion, Truth
 
-BARE_TURNS = 30  # of one agent with the whole goal: a supervisor has several, with 10 turns each
+# Of the only agent of a bare run; the agents of a supervised run have 10 each, and are several.
+BARE_TURNS = 30
 
 
 Part = Literal["whole", "plan", "agent", "answer"]
@@ -24,10 +25,11 @@ These are its plan, the finding of one worker agent, or the answer that is made 
 
 
 class EvalVariant(Model):
-    """A way to ask the questions: further fields of their requests.
+    """A way to run the questions: the fields in `request` are added to the request of each run.
 
-    A `bare` variant has an inline team of one role with all tools of the team. A variant for single
-    agents has the roles of the team, each with its own tools.
+    A `bare` variant has an inline team of one role with all tools of the real team, and no
+    supervisor. With the `part` "agent" the inline team has the roles of the real one, without
+    people and nested teams, and each question goes to one of them.
     """
 
     label: str
@@ -54,23 +56,27 @@ class EvalSet(Model):
         return len(self.questions) * len(self.variants) * self.repeat
 
     def case(self, index: int) -> "EvalCase":
-        """Returns the run at `index`."""
+        """Returns the run at `index`.
+
+        With 2 variants and `repeat=2`, runs 0 to 3 are those of the first question: two of the
+        first variant, then two of the second one.
+        """
         rest, again = divmod(index, self.repeat)
         place, variant = divmod(rest, len(self.variants))
         return EvalCase(self, self.questions[place], variant, again)
 
 
 class EvalCase(NamedTuple):
-    """One question for one variant; `again` counts repetitions from 0."""
+    """One run of an eval: a question for one of the variants of the set, `again` counted from 0."""
 
-    of: EvalSet
+    eval_set: EvalSet
     question: EvalQuestion
     variant: int
     again: int
 
     @property
     def name(self) -> str:
-        """The last part of the run's id."""
+        """The last part of the run's id, such as `q7~v2~r3`; v1 and r1 are left out."""
         parts = [self.question.id]
         parts += [f"v{self.variant + 1}"] if self.variant else []
         parts += [f"r{self.again + 1}"] if self.again else []
@@ -79,24 +85,24 @@ class EvalCase(NamedTuple):
     @property
     def is_bare(self) -> bool:
         """True if no supervisor is used."""
-        return self.of.variants[self.variant].bare
+        return self.eval_set.variants[self.variant].bare
 
     @property
     def part(self) -> Part:
         """The part of a run's work that is tested."""
-        return self.of.variants[self.variant].part
+        return self.eval_set.variants[self.variant].part
 
     @property
     def is_alone(self) -> bool:
-        """True if one worker agent gets the whole question, and its finding is the answer."""
+        """True if one worker agent gets the whole question. Its finding is the answer."""
         return self.is_bare or self.part == "agent"
 
     def request(self) -> dict[str, Any]:
         """Returns the fields of the run's request."""
-        question, variant = self.question, self.of.variants[self.variant]
+        question, variant = self.question, self.eval_set.variants[self.variant]
         fields: dict[str, Any] = {**variant.request, "goal": question.goal}
         if question.data is not None:
-            fields["attachments"] = [self.of.data[question.data]]
+            fields["attachments"] = [self.eval_set.data[question.data]]
         form = answer_form(question.answer)
         if variant.bare:
             (role,) = variant_roles(variant)
@@ -115,7 +121,7 @@ class EvalCase(NamedTuple):
 
     def role(self) -> dict[str, Any]:
         """Returns the role of a single agent. Raises KeyError if the team has none of that name."""
-        roles = variant_roles(self.of.variants[self.variant])
+        roles = variant_roles(self.eval_set.variants[self.variant])
         named = [role for role in roles if role["name"] == self.question.role]
         if not named and len(roles) == 1 and self.question.role is None:
             return roles[0]
