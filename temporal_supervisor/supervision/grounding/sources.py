@@ -124,12 +124,12 @@ class ReadSource:
 
     @cached_property
     def plain(self) -> str:
-        """The text as quotations are looked up in it."""
+        """The text for the lookup of quotations: without case, emphasis and kinds of quotes."""
         return plain_text(self.source.text)
 
     @cached_property
     def addresses(self) -> str:
-        """The text as addresses are looked up in it."""
+        """The text for the lookup of addresses: in lower case, these without https:// and www."""
         return plain_address(self.source.text)
 
     @cached_property

@@ -74,7 +74,12 @@ _TWO = 2
 _DIFFERENCE = re.compile(r"[-−–/÷]")
 
 
-def check(text: str, sources: Sequence[Source], marks: Collection[str] = (), names: bool = True) -> list[CheckedClaim]:
+def check(
+    text: str,
+    sources: Sequence[Source],
+    marks: Collection[str] = (),
+    names: bool = True,
+) -> list[CheckedClaim]:
     """Returns each claim of a text once, in its order, with the line that has it.
 
     Ends where very many have none. Last come the `names` and causes that no source has; those that
@@ -118,14 +123,18 @@ def _checked(claim: Claim, found: Found | None, support: "Support") -> CheckedCl
 
 
 def _small_values_of_others(text: str, support: "Support") -> Iterator[CheckedClaim]:
-    """Yields the small values that stand in a table in another row or column than the text says."""
+    """Yields the small values that a table has in another row or column than the text says."""
     for claim in islice(small_claims(text), _SMALL_VALUES):
         if problem := support.speaks_against(claim):
             yield CheckedClaim(text=claim.text, problem=problem)
 
 
 def _wrong_directions(text: str, sources: Sequence[Source]) -> Iterator[CheckedClaim]:
-    """Yields results with another sign than their calculation, and changes the wrong way round."""
+    """Yields the claims that contradict themselves in the direction of a change.
+
+    They are a result whose sign is not its calculation's, as in "4 - 6 = 2", a rise that ends lower
+    than it began, as in "rose from 6 to 4", and a span whose later year comes first.
+    """
     plain = without_code(text)
     for result, calculation in wrong_signs(plain):
         yield CheckedClaim(text=result, problem=f"{calculation} has the other sign")
@@ -146,11 +155,15 @@ class Finder(Protocol):
         """Returns the reason not to calculate these figures with each other; empty without one."""
 
 
-def looked_up(made: Iterable[Claim], text: str, finder: Finder) -> Iterator[tuple[Claim, Found | None]]:
-    """Yields each claim once with where it was found: by the finder, or as the result of a calculation in its text.
+def looked_up(
+    made: Iterable[Claim],
+    text: str,
+    finder: Finder,
+) -> Iterator[tuple[Claim, Found | None]]:
+    """Yields each claim once with the place of its support; None for a claim without any.
 
-    A claim that is made several times, of several names or years, is found if it is found each
-    time.
+    The place is one of the finder's, or a calculation in the text whose result is claimed. A claim
+    that is made several times, of several names or years, needs support each time.
     """
     results: dict[str, str] | None = None
     by_text: dict[str, dict[Claim, None]] = {}
@@ -178,7 +191,7 @@ def _holds(finder: Finder, figure: Figure) -> bool:
 
 
 def _calculated(claim: Claim, results: dict[str, str], finder: Finder) -> Found | None:
-    """Returns the calculation of a text that gives a claim, unless it mixes what the text keeps apart."""
+    """Returns the calculation whose result is a claim; None if its figures are kept apart."""
     calculation = results.get(claim.text)
     if calculation is None or claim.figure is None:
         return None
@@ -252,7 +265,10 @@ class Support:
 
     @cached_property
     def words(self) -> KnownWords:
-        """All words of the sources, and the values by which their queries chose rows that there are."""
+        """The words of all sources, and those of their queries that returned rows.
+
+        A query that found nothing proves no name in it.
+        """
         data = [read for read in self._accepted if read.source.kind == "data"]
         texts = [read.source.text for read in data]
         for read in data:

@@ -1,8 +1,9 @@
-"""The row in which a figure stands, and what a text says of the figure beside it: another name, year or unit.
+"""The facts about a figure in a table: its row and column, their names, years and units.
 
-A figure of a table belongs to its row. The row's words are its cells, the head of the figure's column, and the values
-by which the query chose its rows. Words of a text are evidence against a row only where the table or the query knows
-them as another value of a column: a name that no column has proves nothing.
+A figure of a table belongs to its row. The row's words are its cells, the head of the figure's
+column, and the values by which the query chose its rows. Words of a text are evidence against a row
+only where the table or the query knows them as another value of a column: a name that no column has
+proves nothing.
 """
 
 import re
@@ -15,7 +16,11 @@ from functools import cached_property
 from itertools import chain
 
 from temporal_supervisor.supervision.base.text import has_whole
-from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow, read_tables
+from temporal_supervisor.supervision.grounding.rows.markdown_tables import (
+    MarkdownTable,
+    TableRow,
+    read_tables,
+)
 from temporal_supervisor.supervision.grounding.rows.queries import Filter, Query, read_query
 from temporal_supervisor.supervision.grounding.units import (
     DIMENSIONS,
@@ -23,32 +28,54 @@ from temporal_supervisor.supervision.grounding.units import (
     mentioned_scales,
     mentioned_units,
 )
-from temporal_supervisor.supervision.grounding.wording.time_words import Day, dates_in, is_date, months_of, years_in
+from temporal_supervisor.supervision.grounding.wording.time_words import (
+    Day,
+    dates_in,
+    is_date,
+    months_of,
+    years_in,
+)
 from temporal_supervisor.supervision.grounding.written_figures import values
 
 _WORD = re.compile(r"[^\W_]+")
+# A cell of digits and signs alone: "12.5", "−3,114", "(4.2)", but neither "42 cm" nor "2019/20".
 _NUMBER = re.compile(r"[^\w\n]{0,4}\d[\d.,'’\s]*[^\w\n]{0,4}")
-_FIGURE_CELL = re.compile(r"[^\w\n]{0,4}[\d.,'’]*+\d?(?:\s?[^\W\d_]{1,12}+\.?){0,2}[^\w\n]{0,4}")
-_YEAR_CELL = re.compile(r"1[5-9]\d\d|20\d\d")
-_YEAR_HEAD = re.compile(
-    r"year|date|month|quarter|season|period|jahr|datum|monat|quartal|saison|année|an\b|año|fecha", re.I
+# A cell that is a figure, with up to two words behind it: "12.5", "42 cm", "12.3 million EUR".
+# Digits in "Q3", "A12" and "2019/20" are parts of names.
+_FIGURE_CELL = re.compile(
+    r"[^\w\n]{0,4}[\d.,'’]*+\d?"
+    r"(?:\s?[^\W\d_]{1,12}+\.?){0,2}"
+    r"[^\w\n]{0,4}"
 )
+_YEAR_CELL = re.compile(r"1[5-9]\d\d|20\d\d")
+# The head of a column of times: "Year", "planted_date", "Erntejahr".
+_YEAR_HEAD = re.compile(
+    r"year|date|month|quarter|season|period"
+    r"|jahr|datum|monat|quartal|saison"
+    r"|année|an\b|año|fecha",
+    re.IGNORECASE,
+)
+# Values of cells that name nothing.
 # fmt: off
 _NO_NAMES = frozenset([
-    "yes", "no", "true", "false", "none", "null", "nan", "na", "all", "total", "other", "unknown", "ja", "nein", "all",
-    "gesamt",
+    "yes", "no", "true", "false", "none", "null", "nan", "na", "all", "total", "other", "unknown",
+    "ja", "nein", "gesamt",
 ])
 # fmt: on
 _EXTREMES = 100  # superlatives that are compared with rows
 _NAME_WORDS = 12  # a cell of more is a text
 _NAME_SIGNS = 80
+# Endings of plurals, behind three letters: "boxes" and "box" become one word.
 _ENDING = re.compile(r"(?<=...)(?:es|en|s|n|e)\Z")
 _COMBINING = re.compile(r"[\u0300-\u036f]")
+# A line of a list of tables, such as `table wells (well VARCHAR, "depth in m" DOUBLE): ...`: the
+# name of the table and the rest, and in this the columns `well` and `"depth in m"`.
 _LISTED_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \(([^\n]*)", re.MULTILINE)
 _LISTED_COLUMN = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
 _MORE_ROWS = re.compile(r"^first \d+ rows of more\b", re.MULTILINE)
 _MEASURES = ("length", "mass", "energy", "power", "temperature", "data")
-_ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_", re.IGNORECASE)  # min(price_eur)
+# Words of a head that are no units there: `min(price_eur)` is in euros, not in minutes.
+_ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_", re.IGNORECASE)
 
 
 def words_of(text: str) -> list[str]:
@@ -74,7 +101,7 @@ class Names:
     """The values of the columns of all tables, by which their names are found in a text."""
 
     def __init__(self, *, have_all: bool = False) -> None:
-        """With `have_all` nothing else was read: a unit that no source names is known from nowhere."""
+        """Begins without names. With `have_all` nothing else was read that might name a unit."""
         self._have_all = have_all
         self._columns: dict[tuple[str, ...], set[str]] = {}
         self._longest: dict[str, int] = {}
@@ -208,9 +235,9 @@ def _is_name(written: str, word: str) -> bool:
 class Facts:
     """Facts about a figure in a table: the words of its row, its years and dates, and its column.
 
-    `columns` are those that the table or its query knows. A figure is `undated` or `unnamed` if its query leaves open
-    which year or name it belongs to; `alike` rows have its row's words and dates, and other figures.
-    `amounts` are figures of the table that look like years.
+    `columns` are those that the table or its query knows. A figure is `undated` or `unnamed` if its
+    query leaves open which year or name it belongs to; `alike` rows have its row's words and dates,
+    and other figures. `amounts` are figures of the table that look like years.
     """
 
     table: MarkdownTable

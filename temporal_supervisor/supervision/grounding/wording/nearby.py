@@ -1,8 +1,9 @@
-"""The words that belong to a figure: those of its clause, of its row in a table, of the heading above it.
+"""The words that belong to a figure: of its clause, of its row in a table, of the heading above it.
 
-Which of the words of a sentence belong to which of its figures is not always clear: "63.6 in 1987 and 46.6 in 2002"
-is, "46.6, 1987, 63.6" is not. Words that surely belong to a figure are evidence against another row of a table; the
-others are none, but they may explain why a figure stands there.
+It is not always clear which words of a sentence belong to which of its figures: it is in
+"63.6 in 1987 and 46.6 in 2002", but not in "46.6, 1987, 63.6". Words that surely belong to a figure
+are evidence against another row of a table; the others are none, but they may explain why a figure
+is there.
 """
 
 import re
@@ -14,33 +15,42 @@ from typing import NamedTuple
 from temporal_supervisor.supervision.base.sentences import CLAUSE_END, HALF_END, sentence_spans
 
 _MOST = 300  # signs on each side of a figure: what is farther away does not belong to it
+# The text between figures that share their words: "63.6 and 46.6", "12 – 14", "4, $5 or $6".
 _JOINER = re.compile(r"\s?(?:,|/|and|to|or|und|auf|bis|et|à|y|a|, and)?\s?(?:[-–—]\s?)?[$€£¥]?")
 _REVERSED = re.compile(r"\b(?:to|auf|bis|à)\W*$", re.IGNORECASE)  # to 46.6 from 63.6
-# What follows these words is what a figure is compared with.
+# Before the object of a comparison: "12 tonnes more than the pears", "12 tonnes, unlike the pears".
 _OTHERS = re.compile(
-    r"\b(?:than|ahead of|behind|compared (?:with|to)|versus|vs|unlike|except|excluding|without|above|below|"
-    r"als|gegenüber|verglichen mit|im vergleich zu|ohne|außer|vor dem|vor der|hinter|que|sans|sauf)\b",
+    r"\b(?:than|ahead of|behind|compared (?:with|to)|versus|vs|unlike|except|excluding|without"
+    r"|above|below"
+    r"|als|gegenüber|verglichen mit|im vergleich zu|ohne|außer|vor dem|vor der|hinter"
+    r"|que|sans|sauf)\b",
     re.IGNORECASE,
 )
 _A_WORD = re.compile(r"\w")
+# A line above others that are about it: "## Prices", "**Prices**", "Prices of 2002:".
 _HEADING = re.compile(r"[ \t]*(?:#{1,6}\s|\*\*)|.*:\**\s*\Z", re.DOTALL)
+# A year behind its figure: "46.6 in 2002", "46.6 for FY 2002", "46.6 on March 3, 2002", but no part
+# of a range, as in "46.6 in 2002-2004".
 _YEAR_AFTER = re.compile(
     r"\s(?:in|at|for|during|on|as of|im|am|en|de)\s(?:fiscal |the year |year |FY ?)?"
     r"(?:[A-Z][a-z]{2,8}\.?\s(?:\d{1,2},?\s)?)?(?P<year>(?:19|20)\d\d)(?![.,]?\d|\s?[-–/]\s?\d)"
 )
+# A year before its figure: "2002: 46.6", "**2002:** $46.6".
 _YEAR_BEFORE = re.compile(
     r"(?<![\d.,/-])(?P<year>(?:19|20)\d\d)\*{0,2}:\*{0,2}\s?[$€£]?[-−]?\Z",
 )
+# The line below the head of a table: "|---|:--|".
 _RULE = re.compile(r"[ \t]*+\|[ \t:|-]++")
 
 
 @dataclass(frozen=True)
 class Near:
-    """The words of a figure. `own` surely belong to it, `loose` may, `head` stands above its line.
+    """The words of a figure: its `own` for sure, `loose` ones perhaps, the `head` above its line.
 
-    A figure that is the `place`-th of several in a row, as in "63.6 and 46.6 in 1987 and 2002", shares the words
-    `before` and `after` all of them: one word for each is given out in their order. `column` is the head of the column
-    in which it stands, `year` the one to which the text binds it, as in "46.6 in 2002".
+    Several figures in a row, as in "63.6 and 46.6 in 1987 and 2002", share the words `before` and
+    `after` all of them. If these have one name or year for each figure, they are given out in their
+    order: 1987 to the figure at `place` 0 `among` the 2, and 2002 to the next one. `column` is the
+    head of the figure's column, `year` the one that the text binds it to, as in "46.6 in 2002".
     """
 
     own: str = ""
@@ -126,7 +136,10 @@ def _cells(line: str, start: int) -> list[tuple[int, str]]:
 def _in_row(
     text: str, start: int, stop: int, figures: Sequence[Extent], columns: Sequence[str], head: str
 ) -> Iterator[Near]:
-    """Yields the words near the figures of a row: cells without figures, its own cell, the head of its column."""
+    """Yields the words near the figures of a row.
+
+    They are the cells without figures, the rest of the figure's cell, and the head of its column.
+    """
     cells = _cells(text[start:stop], start)
     begins = [at for at, _ in cells]
     column_of = [max(0, bisect_right(begins, figure.start) - 1) for figure in figures]
@@ -162,7 +175,12 @@ def _in_sentence(text: str, start: int, stop: int, figures: Sequence[Extent], he
 
 
 def _runs(between: Sequence[str]) -> list[tuple[int, int]]:
-    """Returns for each figure the first and last of those that it is joined to, as in "63.6 and 46.6"."""
+    """Returns for each figure the first and the last number of those that it is joined to.
+
+    In "63.6 and 46.6 in 1987, 12 more" the first two figures are joined, 12 is alone: (0, 1),
+    (0, 1), (2, 2). The texts `between` begin with the one before the first figure and end with the
+    one after the last.
+    """
     firsts = [0]
     for number in range(1, len(between) - 1):
         firsts.append(firsts[-1] if _JOINER.fullmatch(between[number]) else number)
@@ -172,8 +190,16 @@ def _runs(between: Sequence[str]) -> list[tuple[int, int]]:
     return list(zip(firsts, lasts, strict=True))
 
 
-def _parted(words: str) -> tuple[str, str, str]:
-    """Returns of the words between two figures those of the first, those of either, and those of the second."""
+def _split_between(words: str) -> tuple[str, str, str]:
+    """Splits the words between two figures: those of the first, of either, of the second one.
+
+    - " tonnes of apples in 1987, and pears ": the first has " tonnes of apples in 1987", either has
+      ", and ", the second has "pears ".
+    - " km, while the Rhine is ": halves of a sentence are surer than clauses. The first has " km",
+      either has ",", the second has "the Rhine is ".
+    - " and ": no word belongs to the first, none to the second.
+    - " in ": without the end of a clause all words may belong to either.
+    """
     ends = [match.span() for match in CLAUSE_END.finditer(words)]
     if not ends:
         return "", words, ""
@@ -193,9 +219,9 @@ def _own_left(between: Sequence[str], number: int) -> tuple[str, str]:
     """Returns the words before a figure that are its own, and those that may be."""
     words = between[number][-_MOST:]
     if number == 0:
-        return _without_others(words)
-    _, either, mine = _parted(words)
-    own, loose = _without_others(mine)
+        return _split_off_comparison(words)
+    _, either, mine = _split_between(words)
+    own, loose = _split_off_comparison(mine)
     return own, f"{either} ~ {loose}"
 
 
@@ -203,15 +229,20 @@ def _own_right(between: Sequence[str], number: int) -> tuple[str, str]:
     """Returns the words behind a figure that are its own, and those that may be."""
     words = between[number + 1][:_MOST]
     if number == len(between) - 2:
-        return _without_others(words)
-    mine, either, _ = _parted(words)
-    own, loose = _without_others(mine)
+        return _split_off_comparison(words)
+    mine, either, _ = _split_between(words)
+    own, loose = _split_off_comparison(mine)
     return own, f"{either} ~ {loose}"
 
 
-def _without_others(words: str) -> tuple[str, str]:
-    """Returns the words of a figure, and those of what it is compared with."""
-    own, loose = list[str](), list[str]()
+def _split_off_comparison(words: str) -> tuple[str, str]:
+    """Splits the words of a figure: its own, and those of the object of a comparison.
+
+    " tonnes, more than the pears of 1987, in the north" are " tonnes,  more   in the north" and
+    "than the pears of 1987,".
+    """
+    own: list[str] = []
+    loose: list[str] = []
     at = 0
     for clause in [*CLAUSE_END.finditer(words), None]:
         stop = len(words) if clause is None else clause.end()
