@@ -164,7 +164,9 @@ class Scene:
         made: list[Awaitable[Any]] = []
         if burst.files:
             made.append(self._run("wide", {"wide.zip": wide_files}, quick))
-        made += [self._run(f"schema-{n}", {}, quick, answer_schema=hostile(n)) for n in range(burst.schemas)]
+        for number in range(burst.schemas):
+            name, schema = f"schema-{number}", hostile(number)
+            made.append(self._run(name, {"a.csv": b"a,b\n1,q\n"}, quick, answer_schema=schema))
         made += [self._asks(f"query-{n}") for n in range(burst.queries)]
         return [asyncio.ensure_future(each) for each in made]
 
