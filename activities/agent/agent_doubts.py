@@ -1,12 +1,12 @@
 """Doubts about the queries of an agent, also by the others that were written for its subtask."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.model.conversation import Entry
 from activities.model.journalled_call import ModelCalls
+from activities.replies.agent_story import arguments_of
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
 from temporal_supervisor.supervision.grounding.asked.other_queries import (
@@ -17,30 +17,42 @@ from temporal_supervisor.supervision.grounding.asked.query_doubts import query_d
 from temporal_supervisor.supervision.grounding.sources import Source
 
 
+async def read_others(calls: ModelCalls, turn: TurnInput) -> list[Source] | None:
+    """Returns the outputs of the other queries, without errors; None before they are made."""
+    if not turn.others:
+        return None
+    sources: list[Source] = []
+    for other in turn.others:
+        entry = await calls.conversations.entry(other.head)
+        sources += await outputs_of(calls.store, entry, [other.result])
+    return sources
+
+
 async def doubts_of(
     calls: ModelCalls,
-    turn: TurnInput,
     head: str,
     question: str,
     sources: Sequence[Source],
+    others: Sequence[Source] | None,
     told: str = "",
 ) -> list[str]:
     """Returns the doubts about the queries of the conversation at `head`.
 
-    `sources` are what it has read, `told` is the finding that came of it.
+    `sources` are what it has read, `others` are those of `read_others`, and `told` is the finding
+    that came of it.
     """
-    # In a thread: many rows beside a long question take a tenth of a second.
+    # In threads: many rows beside a long question take a tenth of a second.
     doubts = await asyncio.to_thread(query_doubts, question, sources, told)
-    if not turn.others:
+    if others is None:
         return doubts
-    others = await _others(calls, turn)
     first_call = await _first_call(calls, head)
-    return [*doubts, *other_query_doubts(question, sources, others, first_call, told)]
+    given = (question, sources, others, first_call, told)
+    return doubts + await asyncio.to_thread(other_query_doubts, *given)
 
 
-async def other_words(calls: ModelCalls, turn: TurnInput) -> str:
-    """Returns a sentence on what the other queries found; empty if they found nothing."""
-    result = other_result(await _others(calls, turn))
+def other_words(others: Sequence[Source] | None) -> str:
+    """Returns a sentence on the result of the other queries, or an empty text without any."""
+    result = other_result(others or [])
     return f"But {result}." if result else ""
 
 
@@ -57,16 +69,7 @@ async def outputs_of(
         if use is None or result.is_error or not result.ref:
             continue
         output = await read_text(store, result.ref)
-        arguments = json.dumps(use.get("input"), ensure_ascii=False)
-        sources.append(Source(output, "data", arguments, str(use.get("name"))))
-    return sources
-
-
-async def _others(calls: ModelCalls, turn: TurnInput) -> list[Source]:
-    sources: list[Source] = []
-    for other in turn.others:
-        entry = await calls.conversations.entry(other.head)
-        sources += await outputs_of(calls.store, entry, [other.result])
+        sources.append(Source(output, "data", arguments_of(use), str(use.get("name"))))
     return sources
 
 
@@ -75,5 +78,5 @@ async def _first_call(calls: ModelCalls, head: str) -> str:
     chains = await calls.conversations.all_chains(head)
     for entry in chains[0]:
         for use in entry.reply.tool_uses():
-            return json.dumps(use.get("input"), ensure_ascii=False)
+            return arguments_of(use)
     return ""

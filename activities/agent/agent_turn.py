@@ -7,7 +7,7 @@ from functools import partial
 
 from temporalio import activity
 
-from activities.agent.agent_doubts import other_words
+from activities.agent.agent_doubts import other_words, read_others
 from activities.agent.early_doubts import early_doubts
 from activities.agent.grounds import read_grounds
 from activities.agent.query_first import next_step, offered_tools, shown_tables
@@ -158,8 +158,9 @@ class AgentTurnActivities:
             # On the finding that this conversation gave.
             content += user_message(prompts.correction_request(turn.brief.feedback))["content"]
         if not turn.last and await self._queries_first(turn, loaded, role):
-            doubts = await early_doubts(self._calls, turn, loaded.toolbox)
-            other = await other_words(self._calls, turn)
+            others = await read_others(self._calls, turn)
+            doubts = await early_doubts(self._calls, turn, loaded.toolbox, others)
+            other = other_words(others)
             note = await next_step(self._calls.store, turn.results, note, doubts, other)
         if note:
             content += user_message(note)["content"]

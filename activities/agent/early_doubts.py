@@ -14,9 +14,15 @@ from activities.model.conversation import Entry, texts_of
 from activities.model.journalled_call import ModelCalls
 from activities.prompts.agent_prompts import DOUBTS_A_QUERY
 from activities.teams.toolbox import Toolbox
+from temporal_supervisor.supervision.grounding.sources import Source
 
 
-async def early_doubts(calls: ModelCalls, turn: TurnInput, toolbox: Toolbox) -> list[str]:
+async def early_doubts(
+    calls: ModelCalls,
+    turn: TurnInput,
+    toolbox: Toolbox,
+    others: Sequence[Source] | None,
+) -> list[str]:
     """Returns the doubts about the queries of a conversation, with the outputs that just came.
 
     There are none where its author has heard of such before: a second time leads in circles.
@@ -33,7 +39,7 @@ async def early_doubts(calls: ModelCalls, turn: TurnInput, toolbox: Toolbox) -> 
     keep = partial(calls.store.put_output, turn.run.run_id)
     grounds = await read_grounds(calls.conversations, turn.head, toolbox, keep)
     sources = [*grounds.texts, *latest]
-    return await doubts_of(calls, turn, turn.head, asked(chain), sources)
+    return await doubts_of(calls, turn.head, asked(chain), sources, others)
 
 
 def _has_heard(chain: Sequence[Entry]) -> bool:

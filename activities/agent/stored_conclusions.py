@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from activities.agent.agent_doubts import doubts_of
+from activities.agent.agent_doubts import doubts_of, read_others
 from activities.agent.grounds import Grounds, asked, needs_data, read_grounds, told
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import Entry
@@ -85,7 +85,9 @@ async def store_conclusion(
     doubts: list[str] = []
     if role.grounding == "tools" and conclusion.text:
         claims = await asyncio.to_thread(check, text, grounds.texts)
-        doubts = await doubts_of(calls, turn, answered.head, asked(chain), grounds.texts, text)
+        others = await read_others(calls, turn)
+        question = asked(chain)
+        doubts = await doubts_of(calls, answered.head, question, grounds.texts, others, text)
     is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
     known = grounds.links(untrusted=bool(answered.labels.untrusted))
     shown_text = without_links(text, known)  # claims are those of what was written

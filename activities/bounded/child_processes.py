@@ -91,7 +91,7 @@ class ChildProcesses:
         return reply["result"]
 
     def _take_idle(self, owner: str) -> "_ChildProcess | None":
-        """Returns an idle process, preferably one of this owner; None if there is none."""
+        """Returns an idle process, preferably one that belongs to this owner, or None."""
         self._idle = [child for child in self._idle if child.end.alive]
         if not self._idle:
             return None

@@ -48,13 +48,11 @@ class ToolResultRef(Model):
 class OtherQuery(Model):
     """Another query that a small model wrote for its subtask, with the result of its run.
 
-    It is the call in the reply at `head`, in a conversation of its own. `is_in_vain` is True if it
-    failed or found no row.
+    It is the call in the reply at `head`, in a conversation of its own.
     """
 
     head: str
     result: ToolResultRef
-    is_in_vain: bool = False
 
 
 class TurnInput(Model):

@@ -74,7 +74,7 @@ def reading_line(reading: Json) -> str:
 
 
 def _list_text(value: str) -> str:
-    """Returns a value for a list; one that contains the separator is quoted as in SQL."""
+    """Returns a value for a list, quoted as in SQL if it contains the separator."""
     plain = clean(value).replace("\n", " ")
     return literal(plain) if ", " in plain else plain
 

@@ -184,7 +184,7 @@ class ModelCalls:
         return NextPrompt(window, past, added, whole, how.withheld)
 
     async def _stored_answer(self, key: str) -> Answered | None:
-        """Returns the answer that an earlier attempt has stored; None if there is none."""
+        """Returns the stored answer of an earlier attempt, or None."""
         # A heartbeat replaces what the attempts before left behind.
         set_details(earlier_attempts().model_dump)
         entry = await self.conversations.find(key)

@@ -74,10 +74,15 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
     return uses
 
 
+def arguments_of(call: Json) -> str:
+    """Returns the arguments of a call as JSON: `{"sql": "SELECT 1"}`."""
+    return json.dumps(call.get("input"), ensure_ascii=False)
+
+
 def _tool_use(call: Json, answers: Mapping[str, _Answer]) -> ToolUse:
     """Returns a call with its answer, if there is one."""
     name = str(call.get("name"))
-    arguments = json.dumps(call.get("input"), ensure_ascii=False)
+    arguments = arguments_of(call)
     answer = answers.get(str(call.get("id")))
     if answer is None:
         return ToolUse(name, arguments, None)
@@ -250,16 +255,12 @@ class AgentStories:
             self._seen.add(other.head)
             asked = await self._conversations.entry(other.head)
             calls = [use for use in asked.reply.tool_uses() if use["id"] == other.result.call_id]
-            arguments = [json.dumps(call.get("input"), ensure_ascii=False) for call in calls]
+            arguments = "".join(map(arguments_of, calls))
             output = other.result.text or ""
             if other.result.ref:
                 output = await read_text(self._store, other.result.ref)
-            data = {
-                "arguments": one_line("".join(arguments), limits.SENTENCE_BYTES),
-                "preview": one_line(output, limits.SENTENCE_BYTES),
-                "is_error": other.result.is_error,
-            }
-            events.append(("other_query", data))
+            use = ToolUse("", arguments, output, is_error=other.result.is_error)
+            events.append(("other_query", _call_data(use)))
         return events
 
     async def _expanded(self, event: TraceEvent) -> list[TraceEvent]:
@@ -323,17 +324,16 @@ def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, Json]]:
     for use in uses:
         if use.name == FINISH_TOOL:
             continue
-        output = "not answered yet" if use.output is None else use.output
-        yield (
-            "tool",
-            {
-                "name": use.name,
-                "is_error": use.is_error,
-                "arguments": one_line(use.arguments, limits.SENTENCE_BYTES),
-                "preview": one_line(output, limits.SENTENCE_BYTES),
-                **after,
-            },
-        )
+        yield "tool", {"name": use.name, **_call_data(use), **after}
+
+
+def _call_data(use: ToolUse) -> Json:
+    output = "not answered yet" if use.output is None else use.output
+    return {
+        "is_error": use.is_error,
+        "arguments": one_line(use.arguments, limits.SENTENCE_BYTES),
+        "preview": one_line(output, limits.SENTENCE_BYTES),
+    }
 
 
 async def attempt_story(conversations: ConversationStore, head: str) -> str:

@@ -236,7 +236,7 @@ class ArtifactStore:
         return None
 
     async def find_parsed(self, key: str, parse: Callable[[bytes], T]) -> T | None:
-        """Returns the parsed content of an object that never changes; None if there is none.
+        """Returns the parsed content of an immutable object, or None if it is missing.
 
         It is shared with other callers, so do not change it.
         """

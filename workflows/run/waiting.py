@@ -124,9 +124,11 @@ class Waiting:
         resumes = state.steering.resumes
         # Without an attempt it is the supervisor's own work, which belongs to no subtask.
         is_own_work = attempt is None
+        place = subject if is_own_work else f"{subject}/{attempt}"
+        kind: WaitKind = "provider" if outage.until else "resume"
         wait = self.new_wait(
-            subject if is_own_work else f"{subject}/{attempt}",
-            "provider" if outage.until else "resume",
+            place,
+            kind,
             subtask_id=None if is_own_work else subject,
             prompt_preview=outage.why,
             model=model,

@@ -8,7 +8,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
     from activities.prompts.agent_prompts import denied, unanswered
-    from temporal_supervisor.supervision.contract.status import Wait
+    from temporal_supervisor.supervision.contract.status import Wait, WaitKind
 
     from workflows.children.child_contracts import LoopProgress
     from workflows.run.waiting import Waiting
@@ -76,9 +76,10 @@ class CallDecisions:
             call.asks,
             call.asked,
         )
+        kind: WaitKind = "tool" if is_tool else "question"
         return self._waiting.new_wait(
             f"{turn}.{call.index}{again}",
-            "tool" if is_tool else "question",
+            kind,
             *source,
             subtask_id=turn.partition("/")[0],
             prompt_preview=preview,

@@ -5,7 +5,7 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.turn_contracts import OtherQuery, TurnInput, TurnReply
+    from activities.contracts.turn_contracts import OtherQuery, ToolReply, TurnInput, TurnReply
     from activities.prompts import agent_prompts as prompts
     from temporal_supervisor.supervision.agent.turn_rules import (
         WINDOW_FULL,
@@ -168,31 +168,37 @@ class ToolLoop:
         A finding that rests on a query has to agree with one of them. An attempt that is
         interrupted here goes on with those it has.
         """
-        progress = self._progress
         for number in range(1, limits.OTHER_QUERIES + 1):
-            step = f"query.{progress.number}.{number}"
-            reply = await self._reply(step, brief=self._agent.brief, another_query=number)
-            other = await self._run_other(reply)
-            if other is not None and other.is_in_vain:
-                corrected = await self._reply(
-                    f"{step}.2",
-                    head=other.head,
-                    results=[other.result],
-                    another_query=number,
-                )
-                other = await self._run_other(corrected) or other
+            other = await self._other_query(number)
             if other is not None:
-                progress.add_other(other)
+                self._progress.add_other(other)
 
-    async def _run_other(self, reply: TurnReply) -> OtherQuery | None:
+    async def _other_query(self, number: int) -> OtherQuery | None:
+        """Returns another query with its result, corrected once; None if the model writes none."""
+        step = f"query.{self._progress.number}.{number}"
+        asked = await self._reply(step, brief=self._agent.brief, another_query=number)
+        ran = await self._run_other(asked)
+        if ran is None:
+            return None
+        other = OtherQuery(head=asked.head, result=ran.result)
+        is_in_vain = ran.result.is_error or NO_ROWS in ran.preview
+        if not is_in_vain:
+            return other
+
+        corrected = await self._reply(
+            f"{step}.2",
+            head=asked.head,
+            results=[ran.result],
+            another_query=number,
+        )
+        ran = await self._run_other(corrected)
+        return other if ran is None else OtherQuery(head=corrected.head, result=ran.result)
+
+    async def _run_other(self, reply: TurnReply) -> ToolReply | None:
         """Runs the query in a reply of its own conversation; None if it has none."""
         self._attempt.note("other_query", tokens=reply.usage.tokens, model=reply.model)
         free = [call for call in reply.calls if not call.waits_for]
-        if not free:
-            return None
-        ran = await self._calls.run_aside(free[0], reply.head)
-        is_in_vain = ran.result.is_error or NO_ROWS in ran.preview
-        return OtherQuery(head=reply.head, result=ran.result, is_in_vain=is_in_vain)
+        return await self._calls.run_aside(free[0], reply.head) if free else None
 
     def _needs_other_queries(self, reply: TurnReply) -> bool:
         """True if the model has made its first query, and may make other calls."""

@@ -100,7 +100,7 @@ def _tells_of_no_row(fetched: list[tuple[Any, ...]]) -> bool:
 
 
 def refusals(queries: list[str], tables: list[str], dialect: str) -> list[str]:
-    """Returns the reason why each query over some tables cannot run; empty if it can."""
+    """Returns, for each query, why it cannot run over these tables; an empty text if it can."""
     return [_refusal(sql, tables, dialect) for sql in queries]
 
 

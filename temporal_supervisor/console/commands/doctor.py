@@ -259,7 +259,8 @@ async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
 
 async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
     """Yields a row for each open run that stands still, or a single row if none does."""
-    found = [each.id for each in await list_roots(client, _RUNS, "Running") if each.task_queue == WORKFLOW_QUEUE]
+    roots = await list_roots(client, _RUNS, "Running")
+    found = [root.id for root in roots if root.task_queue == WORKFLOW_QUEUE]
     still = 0
     for run in (Run(client, run_id) for run_id in found):
         described = await run.describe()

@@ -63,7 +63,7 @@ async def _data(access: Access, folder: Path) -> list[Attachment]:
 async def _goal_outcome(
     client: Client, team: str, listed: TeamGoals, goal: TeamGoal, data: list[Attachment]
 ) -> dict[str, Any]:
-    """Returns the outcome of one goal: run, status, and what its answer `lacks`."""
+    """Returns the outcome of one goal: its run, its status, and what the answer `lacks`."""
     request = parse_request({**listed.options(goal), "team": team, "attachments": data})
     run = await Run.start(client, request)
     made: dict[str, Any] = {"team": team, "goal": goal.goal, "role": goal.role, "run_id": run.id}

@@ -48,7 +48,8 @@ async def repair(run: AnyRun, access: Access, pay_again: PayAgain = False, anywa
     described = await run.require()
     if not is_open(described):
         raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to repair")
-    below = [(each.id, each.run_id) for each in await list_tree(run.client, run.id, "Running") if each.id != run.id]
+    tree = await list_tree(run.client, run.id, "Running")
+    below = [(child.id, child.run_id) for child in tree if child.id != run.id]
     own = (run.id, described.run_id)
     if pay_again:
         return await _make_again(run, access, [own, *below])
@@ -82,7 +83,11 @@ async def _first_stuck(run: Run, below: Sequence[tuple[str, str]]) -> str | None
     return None
 
 
-async def _reset_stuck(run: Run, described: WorkflowExecutionDescription, places: Sequence[tuple[str, str]]) -> int:
+async def _reset_stuck(
+    run: Run,
+    described: WorkflowExecutionDescription,
+    places: Sequence[tuple[str, str]],
+) -> int:
     """Resets workflows that do not replay. Returns the exit code."""
     # these load the workflows with their contracts: 0.3 s for one command only
     from temporal_supervisor.runtime.workers import replayer
@@ -97,9 +102,8 @@ async def _reset_stuck(run: Run, described: WorkflowExecutionDescription, places
             fault = await fault_of(history, replays)
         except CodeFails as error:
             left += 1
-            _print_about(
-                print_err, workflow_id, f"raises an error ({error}): it needs fixed code, a reset does not help"
-            )
+            helps = "it needs fixed code, a reset does not help"
+            _print_about(print_err, workflow_id, f"raises an error ({error}): {helps}")
             continue
         if fault is not None:
             event_id, why = fault
@@ -160,7 +164,11 @@ async def fault_of(history: WorkflowHistory, replayer: "Replayer") -> tuple[int,
     return events[ends[low]].event_id, why
 
 
-async def _error_of_replay(workflow_id: str, events: Sequence[HistoryEvent], replayer: "Replayer") -> str | None:
+async def _error_of_replay(
+    workflow_id: str,
+    events: Sequence[HistoryEvent],
+    replayer: "Replayer",
+) -> str | None:
     """Returns the error of a replay of these events; None if it succeeds. Raises CodeFails."""
     replayed = await replayer.replay_workflow(WorkflowHistory(workflow_id, events), raise_on_replay_failure=False)
     failure = replayed.replay_failure

@@ -375,7 +375,14 @@ async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet
     return await _follow_to_end(run, access, as_json, quiet=quiet)
 
 
-async def _follow_to_end(run: Run, access: Access, as_json: bool, *, asks: bool = False, quiet: bool = False) -> Report:
+async def _follow_to_end(
+    run: Run,
+    access: Access,
+    as_json: bool,
+    *,
+    asks: bool = False,
+    quiet: bool = False,
+) -> Report:
     """Follows a run and returns its outcome.
 
     With `asks`, a person is asked about plans that wait for approval.

@@ -38,7 +38,8 @@ class Polled:
     @property
     def served(self) -> set[str]:
         """The builds of Workers that still run; "" stands for Workers without one."""
-        return {worker.deployment_options.build_id for worker in self.workers if not has_ended_here(worker.identity)}
+        running = [worker for worker in self.workers if not has_ended_here(worker.identity)]
+        return {worker.deployment_options.build_id for worker in running}
 
     def polled_since(self, moment: datetime, build: str = "") -> list[PollerInfo]:
         """Returns the Workers, optionally of one build, that polled after a moment.
@@ -89,11 +90,12 @@ def worker_of(queue: str) -> tuple[str, Sequence[str]]:
 
 def workers_line(workers: list[PollerInfo]) -> str:
     """Returns Workers in words; a killed one stays listed for a while."""
-    words = [
-        (each.identity, "ended, " * has_ended_here(each.identity), int(_time_since_poll(each).total_seconds()))
-        for each in workers
-    ]
-    return ", ".join(f"{process_of(name)} ({ended}polled {max(0, seconds)} s ago)" for name, ended, seconds in words)
+    words: list[str] = []
+    for worker in workers:
+        ended = "ended, " if has_ended_here(worker.identity) else ""
+        seconds = max(0, int(_time_since_poll(worker).total_seconds()))
+        words.append(f"{process_of(worker.identity)} ({ended}polled {seconds} s ago)")
+    return ", ".join(words)
 
 
 async def worker_of_other_store(client: Client, store_id: str | None) -> tuple[str, str]:

@@ -178,7 +178,7 @@ def _first_way(run_id: str, wait: Wait) -> str:
 
 
 async def explain_silence(client: Client, error: NoAnswer) -> CommandFailed:
-    """Returns the reason why a run does not answer, as far as the server knows."""
+    """Returns the error for a silent run, with the cause that the server reports."""
     run = Run(client, error.run_id)
     causes = await observed_standstills(run, await run.describe(), answered=False)
     return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else error}")

@@ -7,7 +7,13 @@ from temporal_supervisor.standin.extract.asked import Part, PartQuery, expressio
 from temporal_supervisor.standin.extract.prompt_parts import Parts
 from temporal_supervisor.standin.lookup.passages import answering_sentences
 from temporal_supervisor.standin.lookup.results_in_words import result_in_words
-from temporal_supervisor.standin.lookup.tables import Grid, grid_sentences, parse_grids, parse_tables, result_of
+from temporal_supervisor.standin.lookup.tables import (
+    Grid,
+    grid_sentences,
+    parse_grids,
+    parse_tables,
+    result_of,
+)
 from temporal_supervisor.standin.lookup.word_forms import clip
 from temporal_supervisor.standin.server.api_request import PastCall
 from temporal_supervisor.supervision.base import prompt_marks as marks

@@ -65,7 +65,9 @@ def answering_sentences(text: str, question: str, known: str = "") -> list[str]:
         # who, when, how many: the words of a heading may be about another sentence of its section
         above = [] if kind else [*title, *paragraph.headings]
         for at, sentence in enumerate(paragraph.sentences):
-            if not _has_nearly_all(sentence, wanted, above) or not _names_one(names, [*key_stems(sentence), *above]):
+            if not _has_nearly_all(sentence, wanted, above):
+                continue
+            if not _names_one(names, [*key_stems(sentence), *above]):
                 continue
             if not _has_compounds(sentence, question) or (kind and not kind.is_told_by(sentence)):
                 continue

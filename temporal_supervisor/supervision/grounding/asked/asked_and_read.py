@@ -25,7 +25,7 @@ from temporal_supervisor.supervision.grounding.sources import BRIEF, Source
 
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _NUMBER = re.compile(r"[^\w\s]{0,3}-?\d[\d,. ]*%?")
-_PLAIN = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
+PLAIN_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _COMPARED_ROWS = 50  # nobody adds up more of them without a tool, or finds their highest surely
 _WORD = re.compile(r"[^\W_]+")
 
@@ -73,7 +73,7 @@ class AnsweredQuery:
         """Returns the numbers in a column; none if a row has something else there."""
         rows = [row.cells for table in self.output for row in table.rows]
         cells = [row[place] for row in rows if place < len(row)]
-        if not all(_PLAIN.fullmatch(cell) for cell in cells):
+        if not all(PLAIN_NUMBER.fullmatch(cell) for cell in cells):
             return []
         return [Decimal(cell) for cell in cells]
 

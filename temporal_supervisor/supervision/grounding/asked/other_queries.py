@@ -8,10 +8,12 @@ queries count 20 rows in all.
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
+    PLAIN_NUMBER,
     AnsweredQuery,
     AskedAndRead,
 )
@@ -22,9 +24,15 @@ _VOTES = 2
 """So many queries that were written on their own have to return a finding's result."""
 _ROWS = 50  # compared of one query: whoever lists more has chosen nothing
 _COMMON = 0.5  # share of the values of two results, from which on they are one
-_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _SHARE = Decimal("0.005")  # by which numbers with decimals may differ: they may be rounded
 _SHOWN_CHARS = 80  # of what a query returned
+
+
+class _OtherQuery(NamedTuple):
+    """Another query that found rows: its SQL in one line, and its result."""
+
+    sql: str
+    result: AnsweredQuery
 
 
 def other_query_doubts(
@@ -40,22 +48,22 @@ def other_query_doubts(
     before any other query was known. `others` are outputs of the other queries. `told` is the
     finding, by which the query that it rests on is known. Without that query there is no doubt.
     """
-    asked = AskedAndRead(question, sources, told)
-    query = _query_of(asked)
+    query = _query_of(AskedAndRead(question, sources, told))
     if query is None:
         return []
 
-    first = AskedAndRead(question, _made_by(first_call, sources)).queries
-    written = [*_queries(others), *first[:1]]
-    votes = [each for each in written if _is_one_result(query, each, told)]
+    answered = _answered(others)
+    first = AskedAndRead(question, _made_by(first_call, sources)).queries[:1]
+    written = [*(other.result for other in answered), *first]
+    votes = [result for result in written if _is_one_result(query, result, told)]
     if len(votes) >= _VOTES:
         return []
 
-    differing = [other for other in others if _differs(query, other, told)]
+    differing = [other for other in answered if not _is_one_result(query, other.result, told)]
     if not differing:
         return ["no other query for it returned the same"]
     other = _most_common(differing)
-    return [f"{_returned(other)}, not {_shown(query)}: {_sql(other)}"]
+    return [f"{_returned(other)}, not {_shown(query)}: {other.sql}"]
 
 
 def other_result(others: Sequence[Source]) -> str:
@@ -63,11 +71,11 @@ def other_result(others: Sequence[Source]) -> str:
 
     Example: `another query for it returned 17: SELECT count(*) FROM finishes WHERE place = 1`.
     """
-    found = [other for other in others if _queries([other])]
-    if not found:
+    answered = _answered(others)
+    if not answered:
         return ""
-    other = _most_common(found)
-    return f"{_returned(other)}: {_sql(other)}"
+    other = _most_common(answered)
+    return f"{_returned(other)}: {other.sql}"
 
 
 def _query_of(asked: AskedAndRead) -> AnsweredQuery | None:
@@ -81,20 +89,19 @@ def _made_by(call: str, sources: Sequence[Source]) -> list[Source]:
     return [source for source in sources if call and source.arguments == call]
 
 
-def _queries(others: Sequence[Source]) -> list[AnsweredQuery]:
-    return AskedAndRead("", others).queries
+def _answered(others: Sequence[Source]) -> list[_OtherQuery]:
+    answered: list[_OtherQuery] = []
+    for other in others:
+        sql = one_line(sql_in(other.arguments), limits.LINE_BYTES)
+        answered += [_OtherQuery(sql, result) for result in AskedAndRead("", [other]).queries]
+    return answered
 
 
-def _differs(query: AnsweredQuery, other: Source, told: str) -> bool:
-    return any(not _is_one_result(query, each, told) for each in _queries([other]))
-
-
-def _most_common(others: Sequence[Source]) -> Source:
+def _most_common(others: Sequence[_OtherQuery]) -> _OtherQuery:
     """Returns one with the result that most of them have; of several the first."""
 
-    def votes(other: Source) -> int:
-        (result,) = _queries([other])
-        return sum(_is_one_result(result, each, "") for each in _queries(others))
+    def votes(other: _OtherQuery) -> int:
+        return sum(_is_one_result(other.result, each.result, "") for each in others)
 
     return max(others, key=votes)
 
@@ -132,7 +139,7 @@ def _values(query: AnsweredQuery) -> list[str]:
 
 
 def _of_kind(values: Sequence[str], *, are_numbers: bool) -> list[str]:
-    found = [value for value in values if bool(_NUMBER.fullmatch(value)) is are_numbers]
+    found = [value for value in values if bool(PLAIN_NUMBER.fullmatch(value)) is are_numbers]
     return list(dict.fromkeys(found))
 
 
@@ -142,7 +149,7 @@ def _common_share(one: Sequence[str], two: Sequence[str]) -> float:
 
 
 def _is_same(one: str, other: str) -> bool:
-    if not (_NUMBER.fullmatch(one) and _NUMBER.fullmatch(other)):
+    if not (PLAIN_NUMBER.fullmatch(one) and PLAIN_NUMBER.fullmatch(other)):
         return _plain(one) == _plain(other)
     first, second = Decimal(one), Decimal(other)
     is_whole = first == first.to_integral_value() and second == second.to_integral_value()
@@ -155,14 +162,9 @@ def _plain(value: str) -> str:
     return " ".join(re.findall(r"\w+", value.lower()))
 
 
-def _returned(other: Source) -> str:
-    (query,) = _queries([other])
-    return f"another query for it returned {_shown(query)}"
+def _returned(other: _OtherQuery) -> str:
+    return f"another query for it returned {_shown(other.result)}"
 
 
 def _shown(query: AnsweredQuery) -> str:
     return one_line(", ".join(_values(query)), _SHOWN_CHARS)
-
-
-def _sql(other: Source) -> str:
-    return one_line(sql_in(other.arguments), limits.LINE_BYTES)
