@@ -56,7 +56,7 @@ async def report_away(run: RunRef | None, why: str) -> None:
     try:
         described = await root.describe(rpc_timeout=_RPC_TIMEOUT)
         pending = described.raw_description.pending_activities
-        if not any(call.activity_type.name == _AWAIT_STORE for call in pending):
+        if not any(_is_watch(call) for call in pending):
             await root.signal(STORE_AWAY_SIGNAL, report, rpc_timeout=_RPC_TIMEOUT)
     except RPCError as error:
         activity.logger.warning("the run does not know yet that its store is away: %s", error)
@@ -88,7 +88,8 @@ class StoreWaits:
 async def _is_held_up(client: Client, report: StoreReport) -> bool:
     """True if the activity that has reported still waits for the store.
 
-    False for an activity that is gone.
+    An activity that is gone may have run out of its own time: then the one that its workflow made
+    in its place counts. False if none of the workflow's activities waits.
     """
     handle = client.get_workflow_handle(report.workflow_id, run_id=report.execution_id)
     try:
@@ -99,10 +100,19 @@ async def _is_held_up(client: Client, report: StoreReport) -> bool:
         raise
     if described.status is not WorkflowExecutionStatus.RUNNING:
         return False
-    for pending in described.raw_description.pending_activities:
+    pending_activities = described.raw_description.pending_activities
+    for pending in pending_activities:
         if pending.activity_id == report.activity_id:
             return _has_failed(pending) or bool((await _details(client, pending)).get("held"))
-    return False
+
+    # The new one reports only after its second failure, and the run's clock would go until then.
+    calls = [pending for pending in pending_activities if not _is_watch(pending)]
+    return any(_has_failed(call) for call in calls)
+
+
+def _is_watch(pending: PendingActivityInfo) -> bool:
+    """True for the activity that makes this look."""
+    return pending.activity_type.name == _AWAIT_STORE
 
 
 def _has_failed(pending: PendingActivityInfo) -> bool:

@@ -22,6 +22,7 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 from temporalio.exceptions import TimeoutError as TemporalTimeout
+from temporalio.exceptions import TimeoutType as TemporalTimeoutType
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
@@ -297,8 +298,8 @@ async def notify(notice: Notice) -> None:
 def problem_of(error: FailureError) -> Problem:
     """Returns the problem behind a failure: its innermost cause.
 
-    A call whose time ran out before its next attempt is a timeout. The server reports it as the
-    failure of the last attempt, which the message names.
+    A call whose time ran out is a timeout, whatever made its last attempt fail: the message names
+    that failure.
     """
     cause = _innermost(error)
     if isinstance(cause, ApplicationError):
@@ -307,9 +308,24 @@ def problem_of(error: FailureError) -> Problem:
         problem = Problem(type=ErrorKind.TIMEOUT, message=cause.message)
     else:
         problem = Problem(type=ErrorKind.UNEXPECTED, message=f"{type(cause).__name__}: {cause}")
-    if isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT:
+    if _ran_out_of_time(error) and problem.type is not ErrorKind.TIMEOUT:
         return Problem(type=ErrorKind.TIMEOUT, message=f"{problem.type}: {problem.message}")
     return problem
+
+
+def _ran_out_of_time(error: FailureError) -> bool:
+    """True if the time for all attempts was over.
+
+    The server reports that in two ways: in the pause before the next attempt as a failure of the
+    last one, with a retry state; within an attempt as a timeout that the last failure has caused.
+    """
+    if not isinstance(error, ActivityError):
+        return False
+    if error.retry_state is RetryState.TIMEOUT:
+        return True
+    cause = error.cause
+    whole_time = TemporalTimeoutType.SCHEDULE_TO_CLOSE
+    return isinstance(cause, TemporalTimeout) and cause.type is whole_time
 
 
 def _problem_of_application(error: ApplicationError) -> Problem:
