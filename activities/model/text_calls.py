@@ -27,6 +27,8 @@ from temporal_supervisor.supervision.replies.written_calls import (
 _ID = "written_"  # how the ids of such calls begin
 _WHOLE = ("end_turn", "stop_sequence", "tool_use", "stop")  # a reply that was cut may hold half a call
 _MAY_BEGIN, _MAY_END = "{[<`(", "})>`]"
+# In a row: small models that have begun with them go on to the longest reply, for minutes.
+_MOST_BLANKS = 1_000
 
 
 def is_written(call_id: str) -> bool:
@@ -62,7 +64,8 @@ def with_text_calls(message: ModelMessage, request: ModelRequest) -> ModelMessag
 
 
 class TextWatch:
-    """Watches the text of a streamed reply for a call after which the model continues.
+    """Watches the text of a streamed reply for a call after which the model continues, and for
+    blanks without end.
 
     A text is parsed only if it has characters with which a call may begin and end.
     """
@@ -72,18 +75,27 @@ class TextWatch:
         self._text = ""
         self._begun = False
         self._found = False
+        self._blanks = 0
         self._is_on = bool(request.tools) and not request.concludes
 
     def has_ended(self, event: Any) -> bool:
         """Reads an event of the stream.
 
-        Returns True if the text has continued after a complete call.
+        Returns True if the text has continued after a complete call, or with blanks alone.
         """
         if event.type == "content_block_start" and event.content_block.type == "tool_use":
             self._is_on = False
         piece = getattr(event.delta, "text", None) if event.type == "content_block_delta" else None
-        if not piece or not self._is_on:
+        if not piece:
             return False
+
+        words = piece.rstrip()
+        self._blanks = len(piece) - len(words) + (0 if words else self._blanks)
+        if self._blanks > _MOST_BLANKS:
+            return True
+        if not self._is_on:
+            return False
+
         self._text += piece
         self._begun = self._begun or any(sign in piece for sign in _MAY_BEGIN)
         if not self._begun or not (self._found or any(sign in piece for sign in _MAY_END)):

@@ -231,10 +231,16 @@ async def figures_of(scene: Scene, burst: Burst, honest: int = _HONEST) -> Figur
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    failed = [f"a run of the burst failed: {error!r}"[:300] for task in done if (error := task.exception())]
+    failed = [_words(error) for task in done if (error := task.exception())]
     ended = [task.result() for task in done if not task.exception()]
     failed += [f"a run of the burst has gaps: {result.gaps}"[:300] for result in ended if result and result.gaps]
     return Figures(quiet, beside, monitor.longest, watch.worker, watch.children, watch.count, len(done), failed)
+
+
+def _words(error: BaseException) -> str:
+    """Returns a line on a run of the burst that failed, with the cause that the run gave."""
+    cause = error.__cause__ or error
+    return f"a run of the burst failed: {cause!r}"[:300]
 
 
 async def _median(scene: Scene, count: int) -> float:

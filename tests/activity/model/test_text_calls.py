@@ -89,6 +89,28 @@ async def test_the_stream_is_ended_where_the_model_goes_on_without_the_output() 
     assert 0 < message.usage.output_tokens < 60
 
 
+@pytest.mark.parametrize("concludes", [False, True])
+async def test_the_stream_is_ended_where_the_model_writes_blanks_without_end(concludes: bool) -> None:
+    left = asyncio.Event()
+
+    async def blanks(exchange: Exchange) -> None:
+        await exchange.head(content_type="text/event-stream", transfer_encoding="chunked")
+        for event in [http.start(), *http.block(0, http.text("Pears." + " \n" * 2_000))]:
+            await exchange.chunk(http.sse(event))
+        await exchange.until_client_leaves()
+        left.set()
+
+    async with http.model_server(blanks) as server, adapter(server) as model:
+        message = await model.complete(with_tools(concludes=concludes), StreamProgress())
+        await left.wait()
+    assert (message.text().strip(), message.stop_reason) == ("Pears.", "end_turn")
+
+
+async def test_blanks_between_words_end_no_stream() -> None:
+    said = "Pears." + " " * 900 + "Apples." + " " * 900 + "Plums."
+    assert (await replied(said)).text() == said
+
+
 async def test_a_block_of_sql_does_not_end_the_stream_as_the_call_may_follow() -> None:
     blocks = [
         http.text("I ask:\n```sql\nSELECT 1\n```\nand this is the call:"),
