@@ -64,10 +64,10 @@ def with_text_calls(message: ModelMessage, request: ModelRequest) -> ModelMessag
 
 
 class TextWatch:
-    """Watches the text of a streamed reply for a call after which the model continues, and for
-    blanks without end.
+    """Watches the text of a streamed reply for a place after which the rest is worthless.
 
-    A text is parsed only if it has characters with which a call may begin and end.
+    That is the end of a call after which the model continues, or blanks without end. A text is
+    parsed only if it has characters with which a call may begin and end.
     """
 
     def __init__(self, request: ModelRequest) -> None:
