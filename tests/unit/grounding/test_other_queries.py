@@ -112,3 +112,16 @@ def test_the_result_of_most_other_queries_is_told_with_one_of_them() -> None:
     count = queried("SELECT count(*) FROM riders", "n", "4")
     assert other_result([count, queried(*WINS), queried(*WINS)]) == words
     assert other_result([queried("SELECT Wins", "Wins")]) == ""
+
+
+def test_zeros_that_no_row_stands_behind_are_no_agreement() -> None:
+    sql = "SELECT count(*) FROM riders WHERE team = 'A' AND team = 'B'"
+    zero = queried(sql, "n", "0")
+    met = "Of 18 rows, 1 meet the condition on team, 1 meet the one on team, and none meets them together."
+    nothing = Source(f"{zero.text}\n{met}", arguments=zero.arguments, name="query_data")
+    doubted = other_query_doubts("How many?", [nothing], [nothing, nothing], nothing.arguments)
+    assert doubted == ["no row meets the conditions of the query"]
+    assert other_result([nothing]) == ""
+    assert doubts(WINS, WINS) == []
+    beside = other_query_doubts("How many?", [queried(*WINS)], [nothing], "")
+    assert beside == ["no other query for it returned the same"]

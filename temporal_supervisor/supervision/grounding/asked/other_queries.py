@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.prompt_marks import MEET, NO_MATCH
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
     PLAIN_NUMBER,
@@ -26,6 +27,9 @@ _ROWS = 50  # compared of one query: whoever lists more has chosen nothing
 _COMMON = 0.5  # share of the values of two results, from which on they are one
 _SHARE = Decimal("0.005")  # by which numbers with decimals may differ: they may be rounded
 _SHOWN_CHARS = 80  # of what a query returned
+_FOUND_NOTHING = (MEET, NO_MATCH)
+"""In the notes of a count or sum over no row. Small models write conditions that no row can meet,
+and do so in each query: two zeros are no agreement."""
 
 
 class _OtherQuery(NamedTuple):
@@ -51,6 +55,8 @@ def other_query_doubts(
     query = _query_of(AskedAndRead(question, sources, told))
     if query is None:
         return []
+    if _found_nothing(query):
+        return ["no row meets the conditions of the query"]
 
     answered = _answered(others)
     first = AskedAndRead(question, _made_by(first_call, sources)).queries[:1]
@@ -90,11 +96,18 @@ def _made_by(call: str, sources: Sequence[Source]) -> list[Source]:
 
 
 def _answered(others: Sequence[Source]) -> list[_OtherQuery]:
+    """Returns the other queries that found rows."""
     answered: list[_OtherQuery] = []
     for other in others:
         sql = one_line(sql_in(other.arguments), limits.LINE_BYTES)
-        answered += [_OtherQuery(sql, result) for result in AskedAndRead("", [other]).queries]
+        results = AskedAndRead("", [other]).queries
+        answered += [_OtherQuery(sql, each) for each in results if not _found_nothing(each)]
     return answered
+
+
+def _found_nothing(query: AnsweredQuery) -> bool:
+    """True if it counted or added up no rows at all."""
+    return any(note in query.notes for note in _FOUND_NOTHING)
 
 
 def _most_common(others: Sequence[_OtherQuery]) -> _OtherQuery:
