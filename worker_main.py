@@ -19,7 +19,7 @@ from activities.contracts.run_contracts import ProcessFacts
 from activities.evals.eval_activities import EvalActivities
 from activities.files.file_cache import FileCache
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.asked_endpoint import ENDPOINTS_FILE, AskedEndpoint, EndpointMemory
+from activities.model.endpoint_probe import ENDPOINTS_FILE, EndpointMemory, EndpointProbe
 from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions.items import Expansions
@@ -103,7 +103,7 @@ async def serving(
             notices=bool(settings.notice_words),
             ceilings=settings.ceilings,
         )
-        asked = AskedEndpoint(
+        probe = EndpointProbe(
             endpoint if settings.asks_endpoint else None,
             settings.chosen_models,
             EndpointMemory(process.cache_dir() / ENDPOINTS_FILE),
@@ -111,9 +111,9 @@ async def serving(
         defaults = DefaultModels(settings.supervisor_model, settings.worker_model, bool(settings.chosen_models))
         earlier = EarlierRuns(store, client)
         saved = SavedFindings(store, earlier)
-        run = RunActivities(store, teams, endpoint, facts, defaults, asked, settings.team, earlier)
+        run = RunActivities(store, teams, endpoint, facts, defaults, probe, settings.team, earlier)
         items = Expansions(store, teams)
-        evals = EvalActivities(store, facts, asked.facts)
+        evals = EvalActivities(store, facts, probe.facts)
         header = settings.call_header == "on"
         calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
         desk = Desk(calls, teams, OtherRuns(client))
@@ -163,8 +163,8 @@ async def serving(
                     report(line)
 
         if report:
-            asked.start(learned)
-            stack.push_async_callback(asked.stop)
+            probe.start(learned)
+            stack.push_async_callback(probe.stop)
         yield usable
 
 

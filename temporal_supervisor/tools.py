@@ -92,7 +92,7 @@ class ToolContext:
     of an MCP server's tool. `brief` returns the text of the subtask's brief, None if untrusted text
     had a part in it. `replies` are what people replied to earlier attempts at the same call, by the
     key of what it asked. `links` returns the URLs that may be links in what the model writes.
-    `once` keeps what was asked outside: see `activities.agent.asked_once`.
+    `once` keeps what was asked outside: see `activities.agent.outside_answers`.
     """
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)

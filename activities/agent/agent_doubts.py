@@ -9,11 +9,11 @@ from activities.model.journalled_call import ModelCalls
 from activities.replies.agent_story import arguments_of
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
-from temporal_supervisor.supervision.grounding.asked.other_queries import (
+from temporal_supervisor.supervision.grounding.doubts.other_queries import (
     other_query_doubts,
     other_result,
 )
-from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
+from temporal_supervisor.supervision.grounding.doubts.query_doubts import query_doubts
 from temporal_supervisor.supervision.grounding.sources import Source
 
 

@@ -11,8 +11,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities import steps
-from activities.agent.asked_once import AskedOnce
 from activities.agent.grounds import read_grounds
+from activities.agent.outside_answers import OutsideAnswers
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import until_stored
@@ -61,7 +61,7 @@ class ToolActivities:
         self._conversations = ConversationStore(store)
         self._teams = teams
         self._endpoint = endpoint
-        self._asked_once = AskedOnce(store)
+        self._outside_answers = OutsideAnswers(store)
 
     @activity.defn
     async def run_tool(self, request: ToolInput) -> ToolReply:
@@ -189,7 +189,7 @@ class ToolActivities:
             files=self._teams.files_of(request.run),
             brief=brief,
             links=links,
-            once=partial(self._asked_once.get, request.run.run_id),
+            once=partial(self._outside_answers.fetch_once, request.run.run_id),
         )
         return await loaded.toolbox.run(loaded.team.role(request.role), request.call.name, block.get("input"), context)
 

@@ -33,8 +33,8 @@ from activities.files.file_cache import FileEntry
 from activities.files.manifest import MANIFEST_TYPE, FilesRefused, Manifest, adopt_files, is_text, read_manifest
 from activities.files.values import DATA_TOML, is_data
 from activities.heartbeat import waiting
-from activities.model.asked_endpoint import AskedEndpoint
 from activities.model.conversation import ConversationStore
+from activities.model.endpoint_probe import EndpointProbe
 from activities.model.journalled_call import usage_of
 from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
@@ -112,7 +112,7 @@ class RunActivities:
     endpoint: ModelEndpoint
     facts: ProcessFacts
     defaults: DefaultModels
-    asked: AskedEndpoint = field(default_factory=AskedEndpoint)
+    probe: EndpointProbe = field(default_factory=EndpointProbe)
     usual_team: str = GENERAL
     earlier: EarlierRuns | None = None
 
@@ -248,7 +248,7 @@ class RunActivities:
     async def _known_endpoint(self) -> EndpointFacts:
         """Returns the facts about the endpoint, waiting if this process still asks for them."""
         async with waiting():
-            return await self.asked.facts()
+            return await self.probe.facts()
 
     def _fixed_endpoint(
         self,

@@ -13,7 +13,7 @@ from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, Sub
 from activities.files.file_cache import FileCache
 from activities.files.manifest import RunFiles
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.asked_endpoint import AskedEndpoint
+from activities.model.endpoint_probe import EndpointProbe
 from activities.run.run_activities import GRANT_LIFETIME, DefaultModels
 from activities.store.grants import RunGrant, find_grant
 from activities.teams.stored_teams import StoredTeams
@@ -196,7 +196,7 @@ async def test_tables_that_are_attached_as_text_are_data_and_a_data_toml_describ
 # --- the endpoint -------------------------------------------------------------------------------------
 
 
-class Known(AskedEndpoint):
+class Known(EndpointProbe):
     """An endpoint of which this is known."""
 
     def __init__(self, facts: EndpointFacts) -> None:
@@ -217,7 +217,7 @@ async def at(desk: Desk, known: EndpointFacts, chosen: bool = False, parent: Run
     process = dataclasses.replace(
         desk.run_activities(),
         defaults=DefaultModels(["claude-opus-5-5"], ["claude-haiku-5-5"], chosen),
-        asked=Known(known),
+        probe=Known(known),
     )
     request = RunRequest(goal="How large is the pear crop?", team=team())
     asked = SetupInput(run=parent or await desk.run_ref(), request=request)

@@ -37,7 +37,7 @@ from temporal_supervisor.supervision.contract.result import (
 )
 from temporal_supervisor.supervision.contract.status import TraceEvent
 from temporal_supervisor.supervision.contract.usage import Spend, Usage
-from temporal_supervisor.supervision.grounding.chain import Grounded, Link
+from temporal_supervisor.supervision.grounding.answer_chain import Grounded, Link
 from tests.console.browser import Browser, browsing
 from tests.console.conftest import GOAL, Cli, Model
 from tests.test_packaging import ROOT, uv

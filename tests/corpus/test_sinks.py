@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.agent.asked_once import AskedOnce
+from activities.agent.outside_answers import OutsideAnswers
 from activities.files.file_cache import FileCache
 from activities.store.artifacts import open_store
 from activities.teams.toolbox import open_toolbox
@@ -127,11 +127,11 @@ async def test_a_page_is_asked_for_once_in_a_run(tmp_path: Path) -> None:
         toolbox, _ = await open_toolbox([entry], tmp_path, [], FileCache(tmp_path / "cache"))
         role = Role(name="reader", description="Reads.", system_prompt="Read.", tools=["web_fetch"])
 
-        async def fetch(path: str, run_id: str, known: AskedOnce) -> str:
-            context = ToolContext(run_id=run_id, once=partial(known.get, run_id))
+        async def fetch(path: str, run_id: str, known: OutsideAnswers) -> str:
+            context = ToolContext(run_id=run_id, once=partial(known.fetch_once, run_id))
             return (await toolbox.run(role, "web_fetch", {"url": f"http://{web.host}{path}"}, context)).text
 
-        process, other = AskedOnce(store), AskedOnce(store)
+        process, other = OutsideAnswers(store), OutsideAnswers(store)
         pages = {
             await fetch(path, "run", known) for known in (process, other) for path in ("/page", "/page#a", "/page")
         }

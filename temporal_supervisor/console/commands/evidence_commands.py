@@ -25,7 +25,7 @@ from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
 
 if TYPE_CHECKING:  # what compares claims is loaded where it is used: 0.3 s
-    from temporal_supervisor.supervision.grounding.chain import Link
+    from temporal_supervisor.supervision.grounding.answer_chain import Link
 
 _CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
 _HASH_CHARS = 8  # `--json` has whole references

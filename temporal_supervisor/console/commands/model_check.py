@@ -127,15 +127,15 @@ async def _try_call(settings: Settings, model: "AnthropicModel", address: str, n
 
 
 async def _facts(settings: Settings, model: "AnthropicModel") -> EndpointFacts:
-    from activities.model.asked_endpoint import ENDPOINTS_FILE, AskedEndpoint, EndpointMemory
+    from activities.model.endpoint_probe import ENDPOINTS_FILE, EndpointMemory, EndpointProbe
 
     memory = EndpointMemory(cache_dir() / ENDPOINTS_FILE)
-    asked = AskedEndpoint(model if settings.asks_endpoint else None, settings.chosen_models, memory)
-    asked.start(lambda facts: None)
+    probe = EndpointProbe(model if settings.asks_endpoint else None, settings.chosen_models, memory)
+    probe.start(lambda facts: None)
     try:
-        return await asked.facts(_PATIENCE)
+        return await probe.facts(_PATIENCE)
     finally:
-        await asked.stop()
+        await probe.stop()
 
 
 async def _standin_row(model: "AnthropicModel", address: str) -> CheckRow:

@@ -42,7 +42,7 @@ from temporal_supervisor.supervision.base.store_keys import run_prefix
 from temporal_supervisor.supervision.contract.finding import Finding, FindingRecord
 from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.status import TraceEvent
-from temporal_supervisor.supervision.grounding.chain import Grounded, Link, answer_chain
+from temporal_supervisor.supervision.grounding.answer_chain import Grounded, Link, answer_chain
 from temporal_supervisor.supervision.reuse.changes import (
     Change,
     names_of,

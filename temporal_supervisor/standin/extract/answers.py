@@ -2,7 +2,7 @@
 
 import re
 
-from temporal_supervisor.standin.extract.answered import PartAnswers, part_answers
+from temporal_supervisor.standin.extract.part_answers import PartAnswers, part_answers
 from temporal_supervisor.standin.extract.prompt_parts import FindingText, Parts
 from temporal_supervisor.standin.extract.refusal import refusal, refusal_line
 from temporal_supervisor.standin.lookup.tables import parse_grids

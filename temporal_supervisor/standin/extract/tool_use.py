@@ -9,10 +9,10 @@ from itertools import chain
 from typing import Any
 
 from temporal_supervisor.bundled import BUILTIN_TEAMS
-from temporal_supervisor.standin.extract.answered import change_results, part_queries
 from temporal_supervisor.standin.extract.answers import findings_text
-from temporal_supervisor.standin.extract.asked import expressions_in
+from temporal_supervisor.standin.extract.part_answers import change_results, part_queries
 from temporal_supervisor.standin.extract.prompt_parts import Parts, focus
+from temporal_supervisor.standin.extract.question_parts import expressions_in
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.lookup.tables import expressions
 from temporal_supervisor.standin.lookup.word_forms import (

@@ -7,7 +7,7 @@ question is about in other words is not found: that takes a model.
 import re
 from dataclasses import dataclass
 
-from temporal_supervisor.standin.lookup.asked_kinds import AskedKind
+from temporal_supervisor.standin.lookup.answer_kinds import AnswerKind
 from temporal_supervisor.standin.lookup.word_forms import key_stems, key_words, same_word, sentences, stem
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$")
@@ -58,7 +58,7 @@ def answering_sentences(text: str, question: str, known: str = "") -> list[str]:
         return []
     names = [stem(name) for name in _NAME.findall(question)]
     gives_reasons = asks_for_reasons(question)
-    kind = AskedKind.of(question)
+    kind = AnswerKind.of(question)
     title = key_stems(known)
     found: list[tuple[int, list[str]]] = []
     for paragraph in _paragraphs(text):

@@ -15,8 +15,8 @@ from itertools import chain, combinations, product
 from pydantic import JsonValue
 
 from temporal_supervisor.supervision.base.text import has_whole
-from temporal_supervisor.supervision.grounding.asked.asked_words import choices_in
 from temporal_supervisor.supervision.grounding.claims import Claim, claims, plain_text
+from temporal_supervisor.supervision.grounding.doubts.question_patterns import choices_in
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Support
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of, unit_words

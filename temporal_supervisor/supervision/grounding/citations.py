@@ -12,7 +12,7 @@ from temporal_supervisor.supervision.grounding.claims import Claim, claims
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import Found, Support, looked_up
 from temporal_supervisor.supervision.grounding.units import declared_scales
-from temporal_supervisor.supervision.grounding.wording.nearby import Near
+from temporal_supervisor.supervision.grounding.wording.near_words import Near
 
 MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _AROUND_CLAIM = " .;,-*|#>。"

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Literal
 
 from temporal_supervisor.supervision.grounding.units import is_time
-from temporal_supervisor.supervision.grounding.wording.fenced import without_code
-from temporal_supervisor.supervision.grounding.wording.nearby import (
+from temporal_supervisor.supervision.grounding.wording.code_fences import without_code
+from temporal_supervisor.supervision.grounding.wording.near_words import (
     Extent,
     Near,
     bound_year,

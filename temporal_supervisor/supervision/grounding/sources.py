@@ -46,7 +46,7 @@ from temporal_supervisor.supervision.grounding.wording.directions import (
     may_be_negative,
     may_be_unsigned,
 )
-from temporal_supervisor.supervision.grounding.wording.nearby import Near
+from temporal_supervisor.supervision.grounding.wording.near_words import Near
 from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
 from temporal_supervisor.supervision.grounding.written_figures import Figure, Reading, values
 

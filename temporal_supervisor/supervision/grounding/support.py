@@ -38,9 +38,9 @@ from temporal_supervisor.supervision.grounding.naming.names import KnownWords, u
 from temporal_supervisor.supervision.grounding.rows.contradictions import (
     mixed_rows,
 )
-from temporal_supervisor.supervision.grounding.rows.counted import unreported, wrong_counts
 from temporal_supervisor.supervision.grounding.rows.joined_names import parted_names
 from temporal_supervisor.supervision.grounding.rows.named_cells import wrong_cells
+from temporal_supervisor.supervision.grounding.rows.row_counts import unreported, wrong_counts
 from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
     has_superlative,
@@ -48,9 +48,9 @@ from temporal_supervisor.supervision.grounding.rows.superlatives import (
 )
 from temporal_supervisor.supervision.grounding.sources import BRIEF, ReadSource, Source, in_tables
 from temporal_supervisor.supervision.grounding.units import declared_scales
+from temporal_supervisor.supervision.grounding.wording.code_fences import without_code
 from temporal_supervisor.supervision.grounding.wording.directions import backward_years, wrong_turns
-from temporal_supervisor.supervision.grounding.wording.fenced import without_code
-from temporal_supervisor.supervision.grounding.wording.nearby import Near
+from temporal_supervisor.supervision.grounding.wording.near_words import Near
 from temporal_supervisor.supervision.grounding.written_figures import (
     Figure,
     Reading,

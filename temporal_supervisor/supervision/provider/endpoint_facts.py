@@ -1,6 +1,6 @@
 """The traits of a model endpoint: data of a run from its first activity on.
 
-A Worker asks its endpoint (`activities.model.asked_endpoint`). A run keeps the facts that were
+A Worker asks its endpoint (`activities.model.endpoint_probe`). A run keeps the facts that were
 known when it began, so that it is unaffected by a Worker's later findings or other settings.
 """
 

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.finding import Evidence
 from temporal_supervisor.supervision.contract.result import Citation
+from temporal_supervisor.supervision.grounding.answer_chain import Grounded, answer_chain
 from temporal_supervisor.supervision.grounding.answer_fields import field_claims
-from temporal_supervisor.supervision.grounding.chain import Grounded, answer_chain
 from temporal_supervisor.supervision.grounding.citations import CitedFindings, with_valid_marks
 
 WIND = """## Sites

@@ -3,7 +3,7 @@
 import pytest
 
 from temporal_supervisor.supervision.contract.result import Citation
-from temporal_supervisor.supervision.grounding.chain import Grounded, answer_chain
+from temporal_supervisor.supervision.grounding.answer_chain import Grounded, answer_chain
 from temporal_supervisor.supervision.grounding.citations import CitedFindings
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import CALCULATION, check

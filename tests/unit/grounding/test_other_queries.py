@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from temporal_supervisor.supervision.grounding.asked.other_queries import (
+from temporal_supervisor.supervision.grounding.doubts.other_queries import (
     other_query_doubts,
     other_result,
 )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, TIED
-from temporal_supervisor.supervision.grounding.asked.query_doubts import query_doubts
+from temporal_supervisor.supervision.grounding.doubts.query_doubts import query_doubts
 from temporal_supervisor.supervision.grounding.sources import Source
 
 _LISTING = """\

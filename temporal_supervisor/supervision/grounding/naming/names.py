@@ -25,7 +25,7 @@ from temporal_supervisor.supervision.base.common_words import COMMON, FUNCTION_W
 from temporal_supervisor.supervision.base.sentences import sentence_spans
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of
-from temporal_supervisor.supervision.grounding.wording.fenced import without_code
+from temporal_supervisor.supervision.grounding.wording.code_fences import without_code
 
 _MOST_NAMES = 200  # of a text: beyond, they are looked up no more
 _LANGUAGE_CHARS = 20_000  # of a text, by which its language is told

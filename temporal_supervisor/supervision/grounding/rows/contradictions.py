@@ -19,7 +19,7 @@ from temporal_supervisor.supervision.grounding.rows.row_facts import (
     words_of,
 )
 from temporal_supervisor.supervision.grounding.units import DIMENSIONS, exclude_each_other, multiples
-from temporal_supervisor.supervision.grounding.wording.nearby import Near
+from temporal_supervisor.supervision.grounding.wording.near_words import Near
 from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, Day, dates_in, may_be_one, years_in
 
 _IS_HEAD = re.compile(r"[^\W\d_]{3}")

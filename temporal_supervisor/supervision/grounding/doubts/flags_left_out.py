@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.base.text import has_whole
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
-from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn
-from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape
+from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
+from temporal_supervisor.supervision.grounding.doubts.listed_tables import ListedColumn
+from temporal_supervisor.supervision.grounding.doubts.query_shape import QueryShape
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
 _WORDS = """
@@ -20,17 +20,17 @@ _YES_AND_NO = frozenset(_WORDS.split())
 _VERBS = frozenset(words_of("is was has had did does are were be been ist war hat wurde"))
 
 
-def flags_left_out(asked: AskedAndRead) -> Iterator[str]:
+def flags_left_out(inquiry: Inquiry) -> Iterator[str]:
     """Yields doubts about the columns of yes and no that a question names."""
-    if any(shape.shows_all for shape in asked.shapes):
+    if any(shape.shows_all for shape in inquiry.shapes):
         return
 
-    wanted = stems(words_of(asked.question))
-    for column in asked.columns:
+    wanted = stems(words_of(inquiry.question))
+    for column in inquiry.columns:
         words = [word for word in words_of(column.name) if word not in _VERBS]
         if not words or not stems(words) <= wanted or not _is_flag(column):
             continue
-        if not any(_reads(shape, column.name) for shape in asked.shapes):
+        if not any(_reads(shape, column.name) for shape in inquiry.shapes):
             yield f"the query does not read {column.name}, which the question names"
 
 

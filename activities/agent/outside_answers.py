@@ -26,14 +26,14 @@ class _Answer(Model):
     problem: str = ""
 
 
-class AskedOnce:
+class OutsideAnswers:
     """The answers that runs have got from outside, by what was asked for."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
         self._at_work: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def get(self, run_id: str, wanted: str, ask: Ask) -> ToolOutput:
+    async def fetch_once(self, run_id: str, wanted: str, ask: Ask) -> ToolOutput:
         """Returns the run's answer to a request, which is sent if it has none yet.
 
         Raises ToolMisuse if the request failed, or was sent too often without an answer.
@@ -45,7 +45,7 @@ class AskedOnce:
             for number in range(_REQUESTS):
                 begun, ended = effect_keys(run_id, f"asked.{name}.{number}")
                 if await self._store.create(begun, b""):
-                    return await self._asked(ended, ask)
+                    return await self._send(ended, ask)
                 stored = await self._store.find(ended)
                 if stored is None:  # the process that had sent the request died
                     continue
@@ -55,7 +55,8 @@ class AskedOnce:
                 problem = answer.problem
             raise ToolMisuse(problem)
 
-    async def _asked(self, key: str, ask: Ask) -> ToolOutput:
+    async def _send(self, key: str, ask: Ask) -> ToolOutput:
+        """Sends a request and stores its answer, or the reason why there is none."""
         try:
             output = await ask()
         except ToolMisuse as misuse:

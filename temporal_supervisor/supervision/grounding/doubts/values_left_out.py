@@ -10,13 +10,13 @@ from itertools import pairwise
 
 from temporal_supervisor.supervision.base.spoken_words import STEM, stems
 from temporal_supervisor.supervision.base.text import quoted
-from temporal_supervisor.supervision.grounding.asked import asked_words as said
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
-    AskedAndRead,
+from temporal_supervisor.supervision.grounding.doubts import question_patterns as patterns
+from temporal_supervisor.supervision.grounding.doubts.inquiry import (
+    Inquiry,
     place_of,
 )
-from temporal_supervisor.supervision.grounding.asked.listed_tables import ListedColumn
-from temporal_supervisor.supervision.grounding.asked.query_shape import plain_number
+from temporal_supervisor.supervision.grounding.doubts.listed_tables import ListedColumn
+from temporal_supervisor.supervision.grounding.doubts.query_shape import plain_number
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
 _NAME_WORDS = 8
@@ -42,58 +42,58 @@ def is_common(words: Sequence[str]) -> bool:
     return all(word in _COMMON or word.isdigit() for word in words)
 
 
-def numbers_left_out(asked: AskedAndRead) -> Iterator[str]:
+def numbers_left_out(inquiry: Inquiry) -> Iterator[str]:
     """Yields the years and numbers of a question on which no query has a condition."""
-    for written in said.numbers_in(asked.question):
+    for written in patterns.numbers_in(inquiry.question):
         number = plain_number(written.rstrip(_RANK))
-        if _is_known(asked, number) or _is_a_choice(asked, number):
+        if _is_known(inquiry, number) or _is_a_choice(inquiry, number):
             continue
-        if said.counts_all(asked.question, number) and not said.is_year(number):
+        if patterns.counts_all(inquiry.question, number) and not patterns.is_year(number):
             continue
         # Whoever has read the rows has compared them, too.
-        if asked.can_be_compared and said.is_bound(asked.question, written):
+        if inquiry.can_be_compared and patterns.is_bound(inquiry.question, written):
             continue
-        if could_choose(asked, written):
+        if could_choose(inquiry, written):
             yield _without(number)
 
 
-def _is_known(asked: AskedAndRead, number: str) -> bool:
+def _is_known(inquiry: Inquiry, number: str) -> bool:
     """True if a number is in a query or a row; more than 9 is at least 10, and 94 may be 1994."""
-    if number in asked.known_numbers:
+    if number in inquiry.known_numbers:
         return True
     near = {number}
     if number.isdigit():
         near |= {str(int(number) - 1), str(int(number) + 1)}
-    if said.is_year(number):
+    if patterns.is_year(number):
         near.add(str(int(number) % 100))
-    return bool(near & asked.asked_numbers)
+    return bool(near & inquiry.asked_numbers)
 
 
-def _is_a_choice(asked: AskedAndRead, word: str) -> bool:
+def _is_a_choice(inquiry: Inquiry, word: str) -> bool:
     """True if a word stands beside another one that is known, as in "1967 or 1968"."""
-    pairs = [{*words_of(" ".join(pair))} for pair in said.choices_in(asked.question)]
-    return any(word in pair and pair & asked.known_words for pair in pairs)
+    pairs = [{*words_of(" ".join(pair))} for pair in patterns.choices_in(inquiry.question)]
+    return any(word in pair and pair & inquiry.known_words for pair in pairs)
 
 
-def could_choose(asked: AskedAndRead, written: str) -> bool:
+def could_choose(inquiry: Inquiry, written: str) -> bool:
     """True if a column has values on both sides of a number, or a year or a rank in its texts."""
     if not written[-1:].isdigit():
-        return any(written in words_of(text) for text in _texts_of(asked))
-    number, is_year = plain_number(written), said.is_year(written)
-    if any(column.ends and _lies_within(number, column.ends, is_year) for column in asked.columns):
+        return any(written in words_of(text) for text in _texts_of(inquiry))
+    number, is_year = plain_number(written), patterns.is_year(written)
+    if any(column.ends and _lies_within(number, column.ends, is_year) for column in inquiry.columns):
         return True
-    return is_year and any(number in _DIGITS.findall(text) for text in _texts_of(asked))
+    return is_year and any(number in _DIGITS.findall(text) for text in _texts_of(inquiry))
 
 
-def _texts_of(asked: AskedAndRead) -> Iterator[str]:
-    for column in asked.columns:
+def _texts_of(inquiry: Inquiry) -> Iterator[str]:
+    for column in inquiry.columns:
         yield from column.values
 
 
 def _lies_within(number: str, ends: tuple[str, str], is_year: bool) -> bool:
     """True if a number lies between two; a year is compared with years and dates alone."""
     first, last = (end[:4] if _DAY.fullmatch(end) else end for end in ends)
-    if is_year != (said.is_year(first) and said.is_year(last)):
+    if is_year != (patterns.is_year(first) and patterns.is_year(last)):
         return False
     if is_year and number in (first, last):
         return first != last
@@ -103,23 +103,23 @@ def _lies_within(number: str, ends: tuple[str, str], is_year: bool) -> bool:
         return False
 
 
-def names_left_out(asked: AskedAndRead) -> Iterator[str]:
+def names_left_out(inquiry: Inquiry) -> Iterator[str]:
     """Yields the texts of columns that a question names, and on which no query has a condition."""
-    question = said.without_exceptions(asked.question)
-    choosing = [column for column in asked.columns if len(column.values) > 1]
-    yield from _peoples_left_out(asked, choosing, question)
-    yield from _phrases_left_out(asked, choosing, question)
-    yield from _whole_names_left_out(asked, choosing, words_of(question))
+    question = patterns.without_exceptions(inquiry.question)
+    choosing = [column for column in inquiry.columns if len(column.values) > 1]
+    yield from _peoples_left_out(inquiry, choosing, question)
+    yield from _phrases_left_out(inquiry, choosing, question)
+    yield from _whole_names_left_out(inquiry, choosing, words_of(question))
 
 
 def _peoples_left_out(
-    asked: AskedAndRead,
+    inquiry: Inquiry,
     columns: Sequence[ListedColumn],
     question: str,
 ) -> Iterator[str]:
     """Yields the texts whose adjective a question has: Belgian riders are of Belgium."""
-    adjectives = stems(word for word in said.adjectives_in(question) if len(word) > STEM)
-    wanted = adjectives - stems(asked.known_words) - stems(words_of(" ".join(asked.heads)))
+    adjectives = stems(word for word in patterns.adjectives_in(question) if len(word) > STEM)
+    wanted = adjectives - stems(inquiry.known_words) - stems(words_of(" ".join(inquiry.heads)))
     for column in columns if wanted else ():
         for value in column.values:
             if value.isalpha() and value.lower()[:STEM] in wanted:
@@ -127,15 +127,15 @@ def _peoples_left_out(
 
 
 def _phrases_left_out(
-    asked: AskedAndRead,
+    inquiry: Inquiry,
     columns: Sequence[ListedColumn],
     question: str,
 ) -> Iterator[str]:
     """Yields the pairs of words that stand in some longer texts of a column."""
-    known = asked.known_words | _COMMON
-    of_columns = stems(words_of(" ".join(asked.heads)))
+    known = inquiry.known_words | _COMMON
+    of_columns = stems(words_of(" ".join(inquiry.heads)))
     pairs = dict[tuple[str, ...], str]()
-    for written in said.pairs_in(question):
+    for written in patterns.pairs_in(question):
         pair = tuple(words_of(written))
         if len(pair) != len(written.split()) or any(len(word) < _LETTERS for word in pair):
             continue
@@ -144,7 +144,7 @@ def _phrases_left_out(
     for column in columns if pairs else ():
         texts = [words_of(value) for value in column.values]
         # A text that a query has found by other words of it needs no more of them.
-        if any(asked.chosen_words.intersection(text) for text in texts):
+        if any(inquiry.chosen_words.intersection(text) for text in texts):
             continue
         in_texts = [{*pairwise(text)} for text in texts]
         for pair, written in pairs.items():
@@ -154,13 +154,13 @@ def _phrases_left_out(
 
 
 def _whole_names_left_out(
-    asked: AskedAndRead,
+    inquiry: Inquiry,
     columns: Sequence[ListedColumn],
     words: list[str],
 ) -> Iterator[str]:
     """Yields the whole texts of columns that a question has, the longest first."""
     present, rest = {*words}, [*words]
-    heads = frozenset(words_of(" ".join(asked.heads)))
+    heads = frozenset(words_of(" ".join(inquiry.heads)))
     named = [each for each in _named_texts(columns) if present.issuperset(each[0])]
     for key, value, column in sorted(named, key=lambda each: -len(each[0])):
         at = place_of(key, rest)
@@ -168,8 +168,8 @@ def _whole_names_left_out(
             continue
         rest[at : at + len(key)] = [""] * len(key)
         is_head = all(any(head.startswith(word) for head in heads) for word in key)
-        is_known = bool(asked.known_words.intersection(key))
-        if not is_head and not is_known and not any(_is_a_choice(asked, word) for word in key):
+        is_known = bool(inquiry.known_words.intersection(key))
+        if not is_head and not is_known and not any(_is_a_choice(inquiry, word) for word in key):
             yield _without(quoted(value), column)
 
 

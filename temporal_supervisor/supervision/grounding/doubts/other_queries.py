@@ -13,10 +13,10 @@ from typing import NamedTuple
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import MEET, NO_MATCH
 from temporal_supervisor.supervision.base.text import one_line
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
+from temporal_supervisor.supervision.grounding.doubts.inquiry import (
     PLAIN_NUMBER,
     AnsweredQuery,
-    AskedAndRead,
+    Inquiry,
 )
 from temporal_supervisor.supervision.grounding.rows.queries import sql_in
 from temporal_supervisor.supervision.grounding.sources import Source
@@ -52,14 +52,14 @@ def other_query_doubts(
     before any other query was known. `others` are outputs of the other queries. `told` is the
     finding, by which the query that it rests on is known. Without that query there is no doubt.
     """
-    query = _query_of(AskedAndRead(question, sources, told))
+    query = _query_of(Inquiry(question, sources, told))
     if query is None:
         return []
     if _found_nothing(query):
         return ["no row meets the conditions of the query"]
 
     answered = _answered(others)
-    first = AskedAndRead(question, _made_by(first_call, sources)).queries[:1]
+    first = Inquiry(question, _made_by(first_call, sources)).queries[:1]
     written = [*(other.result for other in answered), *first]
     votes = [result for result in written if _is_one_result(query, result, told)]
     if len(votes) >= _VOTES:
@@ -84,11 +84,11 @@ def other_result(others: Sequence[Source]) -> str:
     return f"{_returned(other)}: {other.sql}"
 
 
-def _query_of(asked: AskedAndRead) -> AnsweredQuery | None:
+def _query_of(inquiry: Inquiry) -> AnsweredQuery | None:
     """Returns the query that the finding rests on, else the last one."""
-    if asked.only_query is not None:
-        return asked.only_query
-    return asked.queries[-1] if asked.queries else None
+    if inquiry.only_query is not None:
+        return inquiry.only_query
+    return inquiry.queries[-1] if inquiry.queries else None
 
 
 def _made_by(call: str, sources: Sequence[Source]) -> list[Source]:
@@ -100,7 +100,7 @@ def _answered(others: Sequence[Source]) -> list[_OtherQuery]:
     answered: list[_OtherQuery] = []
     for other in others:
         sql = one_line(sql_in(other.arguments), limits.LINE_BYTES)
-        results = AskedAndRead("", [other]).queries
+        results = Inquiry("", [other]).queries
         answered += [_OtherQuery(sql, each) for each in results if not _found_nothing(each)]
     return answered
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from temporal_supervisor.supervision.base.text import quoted
-from temporal_supervisor.supervision.grounding.asked import asked_words as said
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead, place_of
-from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape
-from temporal_supervisor.supervision.grounding.asked.values_left_out import is_common
+from temporal_supervisor.supervision.grounding.doubts import question_patterns as patterns
+from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry, place_of
+from temporal_supervisor.supervision.grounding.doubts.query_shape import QueryShape
+from temporal_supervisor.supervision.grounding.doubts.values_left_out import is_common
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
 # A question with such a word may want all others.
@@ -27,14 +27,14 @@ _WORD = re.compile(r"\w+")
 _LOOKS_FURTHER = re.compile(r"\bjoin\b|\bselect\b.*\bselect\b|\bor\b|\boffset\b", re.DOTALL)
 
 
-def names_excluded(asked: AskedAndRead) -> Iterator[str]:
+def names_excluded(inquiry: Inquiry) -> Iterator[str]:
     """Yields doubts about the texts that queries leave out although the question names them."""
-    if _OTHERS.search(asked.question):
+    if _OTHERS.search(inquiry.question):
         return
 
-    words = words_of(said.without_exceptions(asked.question))
-    chosen = {text.lower() for shape in asked.shapes for text in shape.chosen}
-    for shape in asked.shapes:
+    words = words_of(patterns.without_exceptions(inquiry.question))
+    chosen = {text.lower() for shape in inquiry.shapes for text in shape.chosen}
+    for shape in inquiry.shapes:
         for text in shape.excluded:
             key = tuple(words_of(text))
             names_nothing = not key or is_common(key)
@@ -44,16 +44,16 @@ def names_excluded(asked: AskedAndRead) -> Iterator[str]:
                 yield f"the query leaves out {quoted(text)}, which the question names"
 
 
-def named_row_alone(asked: AskedAndRead) -> Iterator[str]:
+def named_row_alone(inquiry: Inquiry) -> Iterator[str]:
     """Yields the name of the row at which the only query looks, where another one is asked for."""
     # Another query may have looked up where the named row is.
-    if len(asked.queries) != 1:
+    if len(inquiry.queries) != 1:
         return
-    shape = asked.queries[0].shape
+    shape = inquiry.queries[0].shape
     if _looks_further(shape):
         return
 
-    words = _WORD.findall(asked.question.lower())
+    words = _WORD.findall(inquiry.question.lower())
     text = shape.chosen[0]
     key = tuple(_WORD.findall(text.lower()))
     place = place_of(key, words) if key and not is_common(key) else -1

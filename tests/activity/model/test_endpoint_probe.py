@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from activities.model import endpoint_questions
-from activities.model.asked_endpoint import AskedEndpoint, EndpointMemory
+from activities.model.endpoint_probe import EndpointMemory, EndpointProbe
 from activities.model.port import Json
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from tests.activity.model import http_fixture as http
@@ -66,20 +66,20 @@ class Played:
 @asynccontextmanager
 async def asking(
     played: Any, *models: str, memory: EndpointMemory | None = None
-) -> AsyncIterator[tuple[AskedEndpoint, ModelServer, list[EndpointFacts]]]:
+) -> AsyncIterator[tuple[EndpointProbe, ModelServer, list[EndpointFacts]]]:
     reports = list[EndpointFacts]()
     async with http.model_server(played) as server, adapter(server) as model:
-        asked = AskedEndpoint(model, models, memory)
-        asked.start(reports.append)
+        probe = EndpointProbe(model, models, memory)
+        probe.start(reports.append)
         try:
-            yield asked, server, reports
+            yield probe, server, reports
         finally:
-            await asked.stop()
+            await probe.stop()
 
 
 async def found(played: Any, *models: str, memory: EndpointMemory | None = None) -> EndpointFacts:
-    async with asking(played, *models, memory=memory) as (asked, _, reports):
-        facts = await asked.facts()
+    async with asking(played, *models, memory=memory) as (probe, _, reports):
+        facts = await probe.facts()
         assert reports == [facts]
         return facts
 
@@ -123,18 +123,18 @@ async def test_windows_are_found_where_servers_keep_them(path: str, page: Json) 
 
 
 async def test_a_long_prompt_tells_a_window_that_no_page_names() -> None:
-    async with asking(Played([{"id": "m"}], cuts=4096)) as (asked, server, reports):
-        await asked.facts()
+    async with asking(Played([{"id": "m"}], cuts=4096)) as (probe, server, reports):
+        await probe.facts()
         assert reports[0].traits("m").window is None  # it is told at once, and looked for in the background
-        while (await asked.facts()).traits("m").window is None:
+        while (await probe.facts()).traits("m").window is None:
             await asyncio.sleep(0.01)
-        assert (await asked.facts()).traits("m").window == endpoint_questions.DEFAULT_WINDOW
+        assert (await probe.facts()).traits("m").window == endpoint_questions.DEFAULT_WINDOW
     read = Played([{"id": "m"}])
-    async with asking(read) as (asked, server, _):
-        await asked.facts()
+    async with asking(read) as (probe, server, _):
+        await probe.facts()
         while len(server.requests) < 10:
             await asyncio.sleep(0.01)
-        assert (await asked.facts()).traits("m").window is None
+        assert (await probe.facts()).traits("m").window is None
 
 
 async def test_of_several_models_the_chosen_ones_are_asked_about_and_all_are_named() -> None:
@@ -159,11 +159,11 @@ async def test_what_costs_tokens_is_asked_once_and_lists_at_each_start(tmp_path:
     async with http.model_server(played) as server, adapter(server) as model:
         for window in (8192, 16_384):
             played.pages["/v1/models"] = {"data": [{"id": "m", "max_model_len": window}]}
-            asked = AskedEndpoint(model, [], memory)
-            asked.start(lambda facts: None)
+            probe = EndpointProbe(model, [], memory)
+            probe.start(lambda facts: None)
             expected = ModelTraits(window=window, schemas=True, forced_tools=False, thinking=False)
-            assert (await asked.facts()).traits("m") == expected
-            await asked.stop()
+            assert (await probe.facts()).traits("m") == expected
+            await probe.stop()
     assert len(played.posts) == 3
 
 
@@ -196,7 +196,7 @@ async def test_an_endpoint_that_lists_nothing_of_use_has_been_asked(page: http.R
 
 
 async def test_an_endpoint_that_starts_is_asked_until_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("activities.model.asked_endpoint._PAUSE", timedelta(milliseconds=10))
+    monkeypatch.setattr("activities.model.endpoint_probe._PAUSE", timedelta(milliseconds=10))
     ready, later = http.error(503, "api_error"), Played([LLAMA_CPP])
     tries = list[str]()
 
@@ -204,9 +204,9 @@ async def test_an_endpoint_that_starts_is_asked_until_it_answers(monkeypatch: py
         tries.append(exchange.path)
         await (ready if len(tries) < 4 else later)(exchange)
 
-    async with asking(starting) as (asked, _, _):
-        assert (await asked.facts(timedelta(0))).asked is False
-        assert (await asked.facts()).traits("qwen").window == 16_384
+    async with asking(starting) as (probe, _, _):
+        assert (await probe.facts(timedelta(0))).asked is False
+        assert (await probe.facts()).traits("qwen").window == 16_384
 
 
 async def test_a_page_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,4 +216,4 @@ async def test_a_page_without_end_is_not_read_to_its_end(monkeypatch: pytest.Mon
 
 
 async def test_what_nobody_asked_is_not_known() -> None:
-    assert await AskedEndpoint().facts() == EndpointFacts()
+    assert await EndpointProbe().facts() == EndpointFacts()

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
+from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
 
 _SENTENCE = re.compile(r"[.?!;]\s")
 _DENIED = re.compile(r"\b(?:not|no|never|without|don't)\b", re.IGNORECASE)
@@ -21,7 +21,7 @@ class _Method(NamedTuple):
     """
 
     name: str
-    asked: str
+    in_questions: str
     example: str
     functions: str
     words: str = ""
@@ -73,33 +73,33 @@ _METHODS = (
 )
 
 
-def methods_left_out(asked: AskedAndRead) -> Iterator[str]:
+def methods_left_out(inquiry: Inquiry) -> Iterator[str]:
     """Yields doubts about methods that a question names and no query uses."""
-    written = " ".join(shape.bare for shape in asked.shapes)
+    written = " ".join(shape.bare for shape in inquiry.shapes)
     for method in _METHODS:
-        if not _is_asked(method, asked.question):
+        if not _is_named(method, inquiry.question):
             continue
-        if not _is_called(method, asked) or re.search(method.words, written) is None:
+        if not _is_called(method, inquiry) or re.search(method.words, written) is None:
             missing = f"the query does not compute {method.name}, which the question names"
             yield f"{missing} (in SQL: {method.example})"
 
 
-def uses_a_method(asked: AskedAndRead) -> bool:
+def uses_a_method(inquiry: Inquiry) -> bool:
     """True if a query uses a method that the question names."""
-    named = (method for method in _METHODS if _is_asked(method, asked.question))
-    return any(_is_called(method, asked) for method in named)
+    named = (method for method in _METHODS if _is_named(method, inquiry.question))
+    return any(_is_called(method, inquiry) for method in named)
 
 
-def _is_called(method: _Method, asked: AskedAndRead) -> bool:
+def _is_called(method: _Method, inquiry: Inquiry) -> bool:
     """True if a query calls one of the functions of a method."""
-    called = " ".join(name for shape in asked.shapes for name in shape.functions)
+    called = " ".join(name for shape in inquiry.shapes for name in shape.functions)
     return re.search(rf"\b(?:{method.functions})", called) is not None
 
 
-def _is_asked(method: _Method, question: str) -> bool:
+def _is_named(method: _Method, question: str) -> bool:
     """True if a sentence of the question names a method without a word such as `not` before it."""
     for sentence in _SENTENCE.split(question):
-        named = re.search(method.asked, sentence, re.IGNORECASE)
+        named = re.search(method.in_questions, sentence, re.IGNORECASE)
         if named is not None and _DENIED.search(sentence[: named.start()]) is None:
             return True
     return False

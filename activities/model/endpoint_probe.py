@@ -65,7 +65,7 @@ def _key(address: str, model: str) -> str:
     return json.dumps([address, model])
 
 
-class AskedEndpoint:
+class EndpointProbe:
     """The facts that this process knows about its endpoint, asked for from `start` on.
 
     Before that, and without an endpoint, it knows nothing. `models` are chosen by the operator;

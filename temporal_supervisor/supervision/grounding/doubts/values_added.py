@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from temporal_supervisor.supervision.base import spoken_words
 from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.base.text import quoted
-from temporal_supervisor.supervision.grounding.asked import asked_words as said
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import AskedAndRead
-from temporal_supervisor.supervision.grounding.asked.query_shape import plain_number
+from temporal_supervisor.supervision.grounding.doubts import question_patterns as patterns
+from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
+from temporal_supervisor.supervision.grounding.doubts.query_shape import plain_number
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
 _SHORT_WORD = 2  # letters of a word that tells nothing, or of a code
@@ -19,19 +19,19 @@ _SMALL = 100
 """Whole numbers up to this are ranks, months, percents or codes that a question puts into words."""
 
 
-def texts_added(asked: AskedAndRead) -> Iterator[str]:
+def texts_added(inquiry: Inquiry) -> Iterator[str]:
     """Yields the texts of several words that rows have to equal, and of which nobody has said one.
 
     A single word may be a code, as `CA` for California. An adjective may mean a country, and "did
     not" a text such as `no result`.
     """
-    question = asked.question
-    if said.adjectives_in(question) or said.NOT.search(question):
+    question = inquiry.question
+    if patterns.adjectives_in(question) or patterns.NOT.search(question):
         return
 
     as_written = spoken_words.words_of(question)
-    for query in asked.queries:
-        shown = words_of("\n".join(asked.texts_beside(query)))
+    for query in inquiry.queries:
+        shown = words_of("\n".join(inquiry.texts_beside(query)))
         known = stems([*words_of(question), *shown])
         for text in query.shape.chosen:
             words = words_of(text)
@@ -43,35 +43,35 @@ def texts_added(asked: AskedAndRead) -> Iterator[str]:
                 yield f"the query has a condition on {quoted(text)}, which nobody has named"
 
 
-def numbers_compared(asked: AskedAndRead) -> Iterator[str]:
+def numbers_compared(inquiry: Inquiry) -> Iterator[str]:
     """Yields two numbers that a query compares with each other: one was meant to be a column."""
-    for shape in asked.shapes:
+    for shape in inquiry.shapes:
         numbers = shape.compared_numbers
         if numbers:
             yield f"the query compares the number {numbers[0]} with {numbers[1]}, and no column"
 
 
-def numbers_added(asked: AskedAndRead) -> Iterator[str]:
+def numbers_added(inquiry: Inquiry) -> Iterator[str]:
     """Yields doubts about the numbers of conditions that neither question nor data name."""
-    named = {plain_number(number) for number in said.numbers_in(asked.question)}
-    named |= _ends_asked_for(asked)
-    for query in asked.queries:
-        known = named | asked.numbers_beside(query)
+    named = {plain_number(number) for number in patterns.numbers_in(inquiry.question)}
+    named |= _ends_asked_for(inquiry)
+    for query in inquiry.queries:
+        known = named | inquiry.numbers_beside(query)
         for number in query.chosen_numbers:
             if number not in known and not _is_common(number):
                 yield f"the query has a condition on {number}, which the question does not name"
 
 
-def _ends_asked_for(asked: AskedAndRead) -> set[str]:
+def _ends_asked_for(inquiry: Inquiry) -> set[str]:
     """Returns the ends of listed columns, where a question may ask for the highest or lowest."""
-    if not said.may_take_an_end(asked.question):
+    if not patterns.may_take_an_end(inquiry.question):
         return set()
-    ends = [end for column in asked.columns if column.ends for end in column.ends]
+    ends = [end for column in inquiry.columns if column.ends for end in column.ends]
     return {plain_number(end) for end in ends}
 
 
 def _is_common(number: str) -> bool:
     """True for small whole numbers and for years."""
-    if said.is_year(number):
+    if patterns.is_year(number):
         return True
     return number.isdigit() and int(number) <= _SMALL

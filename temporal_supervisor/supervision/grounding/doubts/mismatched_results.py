@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, TIED
 from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.base.text import has_whole, quoted
-from temporal_supervisor.supervision.grounding.asked import asked_words as said
-from temporal_supervisor.supervision.grounding.asked.asked_and_read import (
-    AskedAndRead,
+from temporal_supervisor.supervision.grounding.doubts import question_patterns as patterns
+from temporal_supervisor.supervision.grounding.doubts.inquiry import (
+    Inquiry,
     place_of,
 )
-from temporal_supervisor.supervision.grounding.asked.query_shape import QueryShape, plain_number
-from temporal_supervisor.supervision.grounding.asked.values_left_out import could_choose, is_common
+from temporal_supervisor.supervision.grounding.doubts.query_shape import QueryShape, plain_number
+from temporal_supervisor.supervision.grounding.doubts.values_left_out import could_choose, is_common
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.rows.superlatives import TOTAL_WORDS
 
@@ -30,14 +30,14 @@ _ENDS = {"max": "highest", "min": "lowest"}
 _OTHER_FUNCTIONS = frozenset(["max", "min", "avg", "mean", "median"])
 
 
-def other_end(asked: AskedAndRead) -> Iterator[str]:
+def other_end(inquiry: Inquiry) -> Iterator[str]:
     """Yields that the only query takes the highest for the lowest, or the last for the first."""
-    extremes, ends = [*said.EXTREME.finditer(asked.question)], [*said.ENDS.finditer(asked.question)]
-    query = asked.only_query
+    extremes, ends = [*patterns.EXTREME.finditer(inquiry.question)], [*patterns.ENDS.finditer(inquiry.question)]
+    query = inquiry.only_query
     if query is None or len(extremes) + len(ends) != 1:
         return
     word = (extremes or ends)[0]["word"].lower()
-    if word in asked.names:
+    if word in inquiry.names:
         return
     columns = " ".join([query.shape.bare, *query.shape.names]).replace("_", " ")
     direction = query.shape.direction
@@ -53,20 +53,20 @@ def other_end(asked: AskedAndRead) -> Iterator[str]:
         yield f"the query takes the highest, and the question asks for the {word}"
 
 
-def total_row(asked: AskedAndRead) -> Iterator[str]:
+def total_row(inquiry: Inquiry) -> Iterator[str]:
     """Yields the row that sums up the others, where the only query takes it for one of them."""
-    query = asked.only_row
+    query = inquiry.only_row
     if query is None or not query.shape.sorts:
         return
     for cell in query.cells:
-        if _SUMS_UP.fullmatch(cell) and cell.lower() not in asked.question.lower():
+        if _SUMS_UP.fullmatch(cell) and cell.lower() not in inquiry.question.lower():
             row = f"the row {quoted(cell)}"
             yield f"{row} sums up the others, and the query takes it for one of them"
 
 
-def notes_ignored(asked: AskedAndRead) -> Iterator[str]:
+def notes_ignored(inquiry: Inquiry) -> Iterator[str]:
     """Yields a doubt for each such note below the query that the finding rests on."""
-    query = asked.only_query
+    query = inquiry.only_query
     if query is None:
         return
     if TIED in query.notes:
@@ -75,19 +75,19 @@ def notes_ignored(asked: AskedAndRead) -> Iterator[str]:
         yield "the query counts in a row that is the sum of the others"
 
 
-def other_kind(asked: AskedAndRead) -> Iterator[str]:
+def other_kind(inquiry: Inquiry) -> Iterator[str]:
     """Yields that the only row is of another kind than is asked for: a number to the question who."""
-    query, question = asked.only_row, asked.question
+    query, question = inquiry.only_row, inquiry.question
     if query is None:
         return
     has_numbers_alone = len(query.numbers) == len(query.cells)
-    if has_numbers_alone and said.WHO.search(question):
+    if has_numbers_alone and patterns.WHO.search(question):
         yield "the query returns a number, and the question asks who"
-    if has_numbers_alone and said.WHERE.search(question):
+    if has_numbers_alone and patterns.WHERE.search(question):
         yield "the query returns a number, and the question asks where"
-    if not query.has_digits and said.WHEN.search(question):
+    if not query.has_digits and patterns.WHEN.search(question):
         yield "the query returns no date, and the question asks when"
-    if not said.COUNT.search(question) or query.shape.counts:
+    if not patterns.COUNT.search(question) or query.shape.counts:
         return
     if not query.has_digits:
         yield "the query returns no number, and the question asks how many"
@@ -95,42 +95,42 @@ def other_kind(asked: AskedAndRead) -> Iterator[str]:
         yield f"the query returns {query.heads[0]}, and the question asks how many"
 
 
-def none_of_two(asked: AskedAndRead) -> Iterator[str]:
+def none_of_two(inquiry: Inquiry) -> Iterator[str]:
     """Yields a doubt if one of two is asked for, and the only row has a figure in its place.
 
     Example: `20` for "Were more episodes aired in 1967 or 1968?"
     """
-    query = asked.only_row
-    choice = said.ONE_OF_TWO.search(asked.question)
+    query = inquiry.only_row
+    choice = patterns.ONE_OF_TWO.search(inquiry.question)
     if query is None or choice is None or len(query.cells) != 1 or not query.numbers:
         return
     if query.cells[0].lower() not in (choice["one"].lower(), choice["other"].lower()):
         yield "the query returns one number, and the question asks which of two"
 
 
-def other_name(asked: AskedAndRead) -> Iterator[str]:
+def other_name(inquiry: Inquiry) -> Iterator[str]:
     """Yields the names that the finding gives from the list of tables, and that no row has."""
-    cells = [cell for query in asked.queries for cell in query.cells]
-    texts = [text for shape in asked.shapes for text in shape.texts]
-    known = " ".join(" ".join([asked.question, *cells, *texts]).lower().split())
-    for column in asked.columns:
+    cells = [cell for query in inquiry.queries for cell in query.cells]
+    texts = [text for shape in inquiry.shapes for text in shape.texts]
+    known = " ".join(" ".join([inquiry.question, *cells, *texts]).lower().split())
+    for column in inquiry.columns:
         if not column.is_text:
             continue
         for value in column.values:
             is_name = value[:1].isupper() and len(value) > _SHORT_NAME
-            if is_name and value.lower() not in known and has_whole(asked.told, value):
+            if is_name and value.lower() not in known and has_whole(inquiry.told, value):
                 yield f"no row of the query has {quoted(value)}, which the finding gives"
 
 
-def other_column(asked: AskedAndRead) -> Iterator[str]:
+def other_column(inquiry: Inquiry) -> Iterator[str]:
     """Yields the columns that a question asks for, and no query shows or reads."""
-    if any(shape.shows_all for shape in asked.shapes):
+    if any(shape.shows_all for shape in inquiry.shapes):
         return
-    heads = [word for query in asked.queries for head in query.heads for word in words_of(head)]
-    shown = stems(heads).union(*(stems(shape.shown) for shape in asked.shapes))
-    by_words = {tuple(words_of(column.name)): column.name for column in asked.columns}
-    yield from _not_shown(asked, by_words, shown)
-    query = asked.only_query
+    heads = [word for query in inquiry.queries for head in query.heads for word in words_of(head)]
+    shown = stems(heads).union(*(stems(shape.shown) for shape in inquiry.shapes))
+    by_words = {tuple(words_of(column.name)): column.name for column in inquiry.columns}
+    yield from _not_shown(inquiry, by_words, shown)
+    query = inquiry.only_query
     if query is None:
         return
     told, chosen = (
@@ -138,17 +138,17 @@ def other_column(asked: AskedAndRead) -> Iterator[str]:
         {text.lower() for text in query.shape.texts},
     )
     # After another query it may only have looked once more at what that one found.
-    is_alone = len(asked.queries) == 1
+    is_alone = len(inquiry.queries) == 1
     if is_alone and told <= chosen and not query.shape.counts:
         yield "the query returns only the values that it was asked by"
-    words = words_of(asked.question)
+    words = words_of(inquiry.question)
     yield from _most_of_another(words, by_words, query.shape)
     if query.shape.counts_rows:
-        yield from _rows_counted(asked, query.shape)
+        yield from _rows_counted(inquiry, query.shape)
         return
-    yield from _not_counted(asked, by_words, query.shape)
+    yield from _not_counted(inquiry, by_words, query.shape)
     named = [name for key, name in by_words.items() if not is_common(key) and place_of(key, words) >= 0]
-    read = shown.union(*(stems(shape.columns) for shape in asked.shapes))
+    read = shown.union(*(stems(shape.columns) for shape in inquiry.shapes))
     if named and not stems(words) & read:
         yield f"the query does not read {named[0]}, which the question names"
 
@@ -174,9 +174,9 @@ def _most_of_another(
             yield f"the query does not read {name}, of which {asked_for}"
 
 
-def _not_shown(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shown: frozenset[str]) -> Iterator[str]:
+def _not_shown(inquiry: Inquiry, by_words: dict[tuple[str, ...], str], shown: frozenset[str]) -> Iterator[str]:
     """Yields the columns behind which and what, if no query shows any of these words."""
-    for noun in said.nouns_asked_for(asked.question):
+    for noun in patterns.nouns_asked_for(inquiry.question):
         words = words_of(noun)
         if stems(words) & shown:
             continue
@@ -185,26 +185,26 @@ def _not_shown(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shown:
             yield f"the query does not show {name}, which the question asks for"
 
 
-def _rows_counted(asked: AskedAndRead, shape: QueryShape) -> Iterator[str]:
+def _rows_counted(inquiry: Inquiry, shape: QueryShape) -> Iterator[str]:
     """Yields the column of numbers that a question names, where the query counts rows instead.
 
     Its name has to be the word of the question: a column `Game` may number the games.
     """
-    noun = said.TOTAL_OF.search(asked.question)
+    noun = patterns.TOTAL_OF.search(inquiry.question)
     if noun is None:
         return
     name = noun["noun"].lower()
     is_read = name in shape.columns or not name.endswith("s")
     if is_read or _NO_COUNT.search(name.removesuffix("s")):
         return
-    for column in asked.columns:
+    for column in inquiry.columns:
         if column.name == name and not column.is_text:
             yield f"the query counts rows, and the numbers of {name} are in a column of that name"
 
 
-def _not_counted(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shape: QueryShape) -> Iterator[str]:
+def _not_counted(inquiry: Inquiry, by_words: dict[tuple[str, ...], str], shape: QueryShape) -> Iterator[str]:
     """Yields the column whose values a question counts, if the query counts another one's."""
-    counted = said.COUNTED.search(asked.question)
+    counted = patterns.COUNTED.search(inquiry.question)
     if counted is None or "count" not in shape.functions:
         return
     key = tuple(words_of(counted["noun"])[:1])
@@ -212,95 +212,95 @@ def _not_counted(asked: AskedAndRead, by_words: dict[tuple[str, ...], str], shap
         yield f"the query does not read {by_words[key]}, which the question counts"
 
 
-def not_added_up(asked: AskedAndRead) -> Iterator[str]:
+def not_added_up(inquiry: Inquiry) -> Iterator[str]:
     """Yields the sum of the rows, where a total is asked for and the finding tells another one."""
-    query = asked.only_query
-    if query is None or not asked.told_numbers or not said.TOTAL.search(asked.question):
+    query = inquiry.only_query
+    if query is None or not inquiry.told_numbers or not patterns.TOTAL.search(inquiry.question):
         return
-    if query.shape.counts or _extreme_of(asked) or asked.has_head("total", "combined", "sum"):
+    if query.shape.counts or _extreme_of(inquiry) or inquiry.has_head("total", "combined", "sum"):
         return
     total = query.total
-    if total is not None and plain_number(str(total)) not in asked.told_numbers:
+    if total is not None and plain_number(str(total)) not in inquiry.told_numbers:
         yield f"the rows add up to {total}, and the finding gives another total"
 
 
-def not_computed(asked: AskedAndRead) -> Iterator[str]:
+def not_computed(inquiry: Inquiry) -> Iterator[str]:
     """Yields the extremes, means and differences that a question asks for, and no query computes."""
-    question, shapes = asked.question, asked.shapes
-    extreme = _extreme_of(asked)
+    question, shapes = inquiry.question, inquiry.shapes
+    extreme = _extreme_of(inquiry)
     if extreme and not any(shape.sorts or shape.takes_first for shape in shapes):
         yield f"the query neither sorts nor takes an extreme, and the question asks for the {extreme}"
-    yield from no_mean(asked)
-    compared = said.COMPARED.search(question) or said.RANGE.search(question)
+    yield from no_mean(inquiry)
+    compared = patterns.COMPARED.search(question) or patterns.RANGE.search(question)
     if compared and not any(shape.compares or shape.sorts for shape in shapes):
         number = plain_number(compared["number"].strip(",."))
-        if number in asked.asked_numbers or could_choose(asked, number):
+        if number in inquiry.asked_numbers or could_choose(inquiry, number):
             yield f"the query compares with nothing, and the question asks for {compared[0]}"
-    yield from _other_figure(asked, is_extreme=bool(extreme))
+    yield from _other_figure(inquiry, is_extreme=bool(extreme))
 
 
-def no_count(asked: AskedAndRead) -> Iterator[str]:
+def no_count(inquiry: Inquiry) -> Iterator[str]:
     """Yields that no query counts, where a question asks for the most of names in a column."""
-    most = said.MOST_OF.search(asked.question)
-    if most is None or any(shape.counts for shape in asked.shapes):
+    most = patterns.MOST_OF.search(inquiry.question)
+    if most is None or any(shape.counts for shape in inquiry.shapes):
         return
     noun = stems(words_of(most["noun"]))
-    named = [column for column in asked.columns if noun & stems(words_of(column.name))]
+    named = [column for column in inquiry.columns if noun & stems(words_of(column.name))]
     # A column such as `ships` may have the numbers of them.
     if named and all(column.is_text for column in named):
         yield f"the query counts nothing, and the question asks for the {most[0]}"
 
 
-def no_mean(asked: AskedAndRead) -> Iterator[str]:
+def no_mean(inquiry: Inquiry) -> Iterator[str]:
     """Yields that no query computes the mean that a question asks for, and no column has means."""
-    if not said.AVERAGE.search(asked.question) or asked.has_head("averag", "mean", "avg"):
+    if not patterns.AVERAGE.search(inquiry.question) or inquiry.has_head("averag", "mean", "avg"):
         return
-    if not any(shape.averages for shape in asked.shapes):
+    if not any(shape.averages for shape in inquiry.shapes):
         yield "the query computes no mean, which the question asks for (in SQL: avg(x))"
 
 
-def _extreme_of(asked: AskedAndRead) -> str:
+def _extreme_of(inquiry: Inquiry) -> str:
     """Returns the first superlative of a question that is no name; empty without one.
 
     One behind a mean that is computed says of what: the mean of the highest temperatures.
     """
-    found = [*said.EXTREME.finditer(asked.question), *said.ENDS.finditer(asked.question)]
-    is_computed = any(shape.averages for shape in asked.shapes)
-    mean = said.AVERAGE.search(asked.question) if is_computed else None
+    found = [*patterns.EXTREME.finditer(inquiry.question), *patterns.ENDS.finditer(inquiry.question)]
+    is_computed = any(shape.averages for shape in inquiry.shapes)
+    mean = patterns.AVERAGE.search(inquiry.question) if is_computed else None
     asked_for = [each for each in found if mean is None or each.start() < mean.start()]
     superlatives = [each["word"].lower() for each in asked_for]
-    return next((word for word in superlatives if word not in asked.names), "")
+    return next((word for word in superlatives if word not in inquiry.names), "")
 
 
-def _other_figure(asked: AskedAndRead, *, is_extreme: bool) -> Iterator[str]:
+def _other_figure(inquiry: Inquiry, *, is_extreme: bool) -> Iterator[str]:
     """Yields that the only figure is another one than the question asks for."""
-    query, question = asked.only_figure, asked.question
+    query, question = inquiry.only_figure, inquiry.question
     if query is None:
         return
     shape = query.shape
-    is_change = asked.has_head("difference", "diff", "gap", "margin", "change")
-    if said.DIFFERENCE.search(question) and not shape.subtracts and not is_change:
+    is_change = inquiry.has_head("difference", "diff", "gap", "margin", "change")
+    if patterns.DIFFERENCE.search(question) and not shape.subtracts and not is_change:
         yield "the query computes no difference, which the question asks for"
-    if shape.functions & {"avg", "mean"} and not said.may_mean(question):
+    if shape.functions & {"avg", "mean"} and not patterns.may_mean(question):
         yield "the query computes a mean, which the question does not ask for"
     if is_extreme:
         return
     adds_up = shape.totals or shape.subtracts or not shape.functions & _OTHER_FUNCTIONS
-    is_mean = shape.averages and said.AVERAGE.search(question)  # a sum over how many there are
-    if said.TOTAL.search(question) and not adds_up and not is_mean:
+    is_mean = shape.averages and patterns.AVERAGE.search(question)  # a sum over how many there are
+    if patterns.TOTAL.search(question) and not adds_up and not is_mean:
         yield "the query adds nothing up, and the question asks for a total"
-    if shape.outer_extreme and not said.may_take_an_end(question):
+    if shape.outer_extreme and not patterns.may_take_an_end(question):
         yield f"the query takes the {_ENDS[shape.outer_extreme]}, which the question does not ask for"
 
 
-def not_chosen(asked: AskedAndRead) -> Iterator[str]:
+def not_chosen(inquiry: Inquiry) -> Iterator[str]:
     """Yields the conditions of a question of which the only query has none of their kind."""
-    query, shapes = asked.only_row, asked.shapes
+    query, shapes = inquiry.only_row, inquiry.shapes
     if query is None or any(shape.compares for shape in shapes):
         return
-    question = said.ORDER.sub("", asked.question)
-    if said.NOT.search(question) and not any(shape.denies for shape in shapes):
+    question = patterns.ORDER.sub("", inquiry.question)
+    if patterns.NOT.search(question) and not any(shape.denies for shape in shapes):
         yield "the query leaves nothing out, and the question asks for what is not there"
-    compared = said.COMPARED.search(asked.question)
+    compared = patterns.COMPARED.search(inquiry.question)
     if compared and not any(shape.chooses or shape.sorts for shape in shapes):
         yield f"the query has no condition, and the question asks for {compared[0]}"

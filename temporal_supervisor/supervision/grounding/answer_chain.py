@@ -16,7 +16,7 @@ from temporal_supervisor.supervision.grounding.claims import Claim, claims, with
 from temporal_supervisor.supervision.grounding.naming.names import KnownWords, unknown_names
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import CALCULATION, Found, Support, looked_up
-from temporal_supervisor.supervision.grounding.wording.nearby import Near
+from temporal_supervisor.supervision.grounding.wording.near_words import Near
 
 _REST = "the goal or the plan"
 _KNOWLEDGE = "the model's own knowledge, which is not checked"

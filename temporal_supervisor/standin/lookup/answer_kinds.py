@@ -42,14 +42,14 @@ _BEGINNINGS: tuple[tuple[Name, re.Pattern[str]], ...] = (
 
 
 @dataclass(frozen=True)
-class AskedKind:
+class AnswerKind:
     """The kind of thing that answers a question; `thing` is what is counted, for a question of how many."""
 
     name: Name
     thing: str = ""
 
     @classmethod
-    def of(cls, question: str) -> "AskedKind | None":
+    def of(cls, question: str) -> "AnswerKind | None":
         """Returns the kind of a question; None if its beginning tells none, as in what, which and why."""
         first = _WORD.search(question)
         if first is None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from temporal_supervisor.supervision.grounding.asked.listed_tables import (
+from temporal_supervisor.supervision.grounding.doubts.listed_tables import (
     ListedColumn,
     listed_tables,
 )
-from temporal_supervisor.supervision.grounding.asked.query_shape import (
+from temporal_supervisor.supervision.grounding.doubts.query_shape import (
     QueryShape,
     plain_number,
     shape_of,
@@ -104,7 +104,7 @@ class AnsweredQuery:
         return self.rows > 1 and (self.has_digits or len(set(self.cells)) < len(self.cells))
 
 
-class AskedAndRead:
+class Inquiry:
     """A question, and what was read for it: the `sources` are the outputs of tools, and the brief.
 
     `told` is the finding that came of it, if that is known.
