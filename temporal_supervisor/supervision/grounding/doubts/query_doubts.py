@@ -33,6 +33,10 @@ from temporal_supervisor.supervision.grounding.doubts.named_rows import (
     named_row_alone,
     names_excluded,
 )
+from temporal_supervisor.supervision.grounding.doubts.row_order import (
+    sorted_against_the_list,
+    sorted_by_letters,
+)
 from temporal_supervisor.supervision.grounding.doubts.values_added import (
     numbers_added,
     numbers_compared,
@@ -82,12 +86,14 @@ def _doubts(inquiry: Inquiry) -> Iterator[str]:
     yield from numbers_compared(inquiry)
     yield from flags_left_out(inquiry)
     yield from notes_ignored(inquiry)
+    yield from sorted_by_letters(inquiry)
     if inquiry.has_other_texts:
         return
     yield from texts_added(inquiry)
     yield from named_row_alone(inquiry)
     yield from methods_left_out(inquiry)
     yield from other_end(inquiry)
+    yield from sorted_against_the_list(inquiry)
     yield from total_row(inquiry)
     yield from other_kind(inquiry)
     yield from none_of_two(inquiry)

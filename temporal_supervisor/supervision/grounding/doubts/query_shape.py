@@ -10,6 +10,7 @@ from functools import cached_property
 
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
+_NAMED = "named"  # in place of a name in quotes
 _COMMENT = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/)){0,500}\*/")
 _PART = re.compile(r"'((?:[^']|'')*+)'|\"((?:[^\"]|\"\")*+)\"|`([^`]*+)`")
 _FUNCTION = re.compile(r"\b([a-z_]\w*)\s*\(")
@@ -40,6 +41,11 @@ _TWO_NUMBERS = re.compile(
     """,
     re.VERBOSE,
 )
+_NAME = r"(?:[a-z_]\w*\s?\.\s{0,2})?\b([a-z_]\w*)\b"
+# A column as it is: a cast or a function before it may make numbers of its texts.
+_SORTED_COLUMN = re.compile(rf"\border\s+by\s+{_NAME}(?!\s*[\w(.]*\()")
+_EXTREME_COLUMN = re.compile(rf"\b(?:max|min)\s*\(\s*{_NAME}\s*\)")
+_COMPARED_COLUMN = re.compile(rf"{_NAME}\s*(?:[<>]=?(?!>)|between)\s*''")
 _BEFORE_CHARS = 400  # of a text: a list of NOT IN that is longer is read from its last part
 _FIRST = re.compile(r"=\s*1\b")
 _COUNTS = frozenset(["count", "count_if", "countif", "row_number", "rank", "dense_rank", "sum", "list", "histogram"])
@@ -190,6 +196,23 @@ class QueryShape:
         """True if it shows all columns of its rows."""
         return bool(_STARS.search(self.bare))
 
+    @cached_property
+    def ordered(self) -> list[str]:
+        """The columns, in small letters, that it sorts by or takes an extreme of, or compares by order with a text."""
+        found = [
+            match
+            for pattern in (_SORTED_COLUMN, _EXTREME_COLUMN, _COMPARED_COLUMN)
+            for match in pattern.finditer(self.bare)
+        ]
+        return [self._name_at(match.start(1), match[1]) for match in found]
+
+    def _name_at(self, place: int, word: str) -> str:
+        """Returns the name for a word of `bare`, where a name in quotes is the word `named`."""
+        if word != _NAMED:
+            return word
+        number = self.bare[:place].split().count(_NAMED)
+        return self.names[number] if number < len(self.names) else word
+
     @property
     def direction(self) -> int:
         """1 if it takes the highest of a column alone, -1 for the lowest, 0 where neither is clear."""
@@ -213,7 +236,7 @@ def shape_of(sql: str) -> QueryShape:
             texts.append(part[1].replace("''", "'"))
             return " '' "
         names.append((part[2] or part[3] or "").replace('""', '"').lower())
-        return " named "
+        return f" {_NAMED} "
 
     def named(part: re.Match[str]) -> str:
         return " '' " if part[1] is not None else part[2] or part[3] or ""

@@ -82,6 +82,14 @@ EXTREME = re.compile(
 )
 ORDER = re.compile(r"(?:\A|(?<=[.!?;]) {1,3})(?:Do not|Don't)\b[^.!?]{0,300}")
 """An order such as "Do not round.": it tells how to answer, and leaves nothing out."""
+LISTED = re.compile(
+    r"""
+    \b (?:first|last|top|bottom) \b [^?.]{0,80} \b (?:listed | (?:on|in) \s (?:the|this) \s (?:chart|list|table)) \b
+    | \b listed \s (?:first|last|before|after) \b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A row by its place, as in "the last stadium listed" and "the name listed before Ida"."""
 MOST_OF = re.compile(r"\b(?:most|fewest|meisten|wenigsten) (?P<noun>[^\W\d_]{3,})", re.IGNORECASE)
 """The most of something, as in "the most cyclists": things are counted, amounts are not."""
 NOT = re.compile(

@@ -1,0 +1,65 @@
+"""Doubts about the order in which a query takes rows: by letters, or by a column nobody named.
+
+Example: "the last stadium on this chart" asks for the last row, and the query sorts by capacity.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from temporal_supervisor.supervision.base.spoken_words import stems
+from temporal_supervisor.supervision.grounding.doubts import question_patterns as patterns
+from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
+from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+
+_LEAST_VALUES = 3  # fewer are in order by chance
+_ROW_ORDER = re.compile(r"\browid\b|\brow_number\b")
+_PART = re.compile(r"\d+|[^\W\d_]+")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def sorted_by_letters(inquiry: Inquiry) -> Iterator[str]:
+    """Yields the columns of texts that a query sorts or compares, and whose numbers it misreads.
+
+    Example: as texts `10` comes before `9`, and `April` before `March`.
+    """
+    texts = {column.name: column.values for column in inquiry.columns if column.is_text}
+    ordered = [name for shape in inquiry.shapes for name in shape.ordered]
+    for name in dict.fromkeys(ordered):
+        if _is_misread(texts.get(name, [])):
+            yield f"the query sorts or compares {name} by its letters, and it holds numbers"
+
+
+def sorted_against_the_list(inquiry: Inquiry) -> Iterator[str]:
+    """Yields the column that the only query sorts by, where a row is asked for by its place."""
+    query = inquiry.only_query
+    if query is None or not patterns.LISTED.search(inquiry.question):
+        return
+    if _ROW_ORDER.search(query.shape.bare):
+        return
+    asked = stems(words_of(inquiry.question))
+    for name in query.shape.ordered:
+        if asked.isdisjoint(stems(words_of(name))):
+            yield f"the query sorts by {name}, and the question asks for the order of the list"
+
+
+def _is_misread(values: Sequence[str]) -> bool:
+    """True if texts are numbers or dates, and their letters give them another order."""
+    read = map(_place_of, sorted(values))
+    places = [place for place in read if place is not None]
+    most_are_numbers = len(places) >= max(_LEAST_VALUES, len(values) / 2)
+    return most_are_numbers and places != sorted(places)
+
+
+def _place_of(value: str) -> tuple[int, int, int] | None:
+    """Returns year, month and number of a text that is a number or a date; None for any other.
+
+    Examples: `10 m` gives (0, 0, 10), and `March 4, 1984` gives (1984, 3, 4).
+    """
+    parts = _PART.findall(value.replace(",", "").lower())
+    months = [_MONTHS.index(part[:3]) + 1 for part in parts if part[:3] in _MONTHS]
+    numbers = [int(part) for part in parts if part.isdigit()]
+    if not months:
+        return (0, 0, numbers[0]) if parts and parts[0].isdigit() else None
+    years = [number for number in numbers if patterns.is_year(str(number))]
+    days = [number for number in numbers if number not in years]
+    return next(iter(years), 0), months[0], next(iter(days), 0)
