@@ -27,6 +27,7 @@ from temporal_supervisor.supervision.base.prompt_marks import (
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.team import Role
+from temporal_supervisor.supervision.grounding.doubts.question_patterns import asks_for_a_place
 from temporal_supervisor.supervision.planning.named_tables import (
     lines_for,
     named_tables,
@@ -36,6 +37,10 @@ from temporal_supervisor.supervision.planning.named_tables import (
 _AFTER_FAILURE = f"Reply with the corrected query {QUERY_WANTED}."
 _NOTHING = "No row has this."
 _AFTER_NOTHING = f"Reply with a query with other conditions {QUERY_WANTED}."
+_PLACES = (
+    "The tables also have rowid, the place of a row in the list: 1, 2, 3 and so on. The last row has "
+    "the highest rowid, and the row after another one has that row's rowid + 1."
+)
 _AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this output shows it."
 
 
@@ -71,9 +76,11 @@ async def shown_tables(
     shown = "\n".join(listed)
     if shown == NO_TABLES:
         return ""
-    # The line comes last, and whole: it is what the model is to use first.
-    listed_part = cut(shown, max(0, room - len(meant)))
-    return "\n".join(filter(None, [listed_part, meant]))
+    places = _PLACES if asks_for_a_place(subtask.whole) else ""
+    # These lines come last, and whole: they are what the model is to use first.
+    lines = "\n".join(filter(None, [places, meant]))
+    listed_part = cut(shown, max(0, room - len(lines)))
+    return "\n".join(filter(None, [listed_part, lines]))
 
 
 async def next_step(

@@ -25,7 +25,7 @@ from activities.files.tables.headers import Header, Row, find_header
 from activities.files.tables.number_shapes import TYPED
 from activities.files.tables.profiles import untyped
 from activities.files.texts import CHUNK, Unreadable, as_utf8
-from activities.files.values import literal, numbered, quoted
+from activities.files.values import literal, numbered, numbered_columns, quoted
 
 Json = dict[str, Any]
 Cell = str | int | float | None
@@ -373,7 +373,7 @@ def _engine_table(
             raise Unreadable(f"it has {len(found):,} columns, at most {_COLUMNS:,} are read")
         database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
         columns, texts = dict[str, str](), list[str]()
-        names = numbered([_column_name(name, number) for number, (name, *_) in enumerate(found)])
+        names = numbered_columns([_column_name(name, number) for number, (name, *_) in enumerate(found)])
         for new, (name, kind, *_) in zip(names, found, strict=True):
             if new != name:
                 database.execute(f"ALTER TABLE texts RENAME {quoted(name)} TO {quoted(new)}")

@@ -3,6 +3,7 @@
 It imports little, because many processes need it.
 """
 
+from collections.abc import Sequence
 from decimal import Decimal
 from math import isfinite
 from pathlib import PurePosixPath
@@ -10,8 +11,14 @@ from pathlib import PurePosixPath
 _NOISE = 1e-14  # of a value: less than its 15th digit
 _LEAST, _LARGEST = 1e-9, 1e15  # of numbers without an exponent
 
-VERSION = 14
+VERSION = 15
 """Raised whenever the same file is read in another way: what was converted before is converted again."""
+
+ROW_PLACE = "rowid"
+"""The column with a row's place in its file, from 1 on, which a table has for queries that name it."""
+ENGINE_ROW_PLACE = "file_row_number"
+"""The engine's own, which counts from 0."""
+_NO_COLUMN = (ROW_PLACE, ENGINE_ROW_PLACE)  # names that no column of a file keeps
 
 TABLES = {
     **dict.fromkeys((".csv", ".tsv", ".tab"), "csv_tables"),
@@ -83,9 +90,20 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def numbered(names: list[str]) -> list[str]:
-    """Returns the names, with numbers that make repeated ones unique, whatever their case."""
-    taken, seen = {name.lower() for name in names}, dict[str, int]()
+def numbered_columns(names: list[str]) -> list[str]:
+    """Returns names of columns that are unique, and none that the engine has for places of rows.
+
+    Example: `rowid` becomes `rowid_2`.
+    """
+    return numbered(names, _NO_COLUMN)
+
+
+def numbered(names: list[str], taken_before: Sequence[str] = ()) -> list[str]:
+    """Returns the names, with numbers that make repeated ones unique, whatever their case.
+
+    None of them is one of `taken_before`, which are in small letters.
+    """
+    taken, seen = {name.lower() for name in names}, dict.fromkeys(taken_before, 1)
     new = []
     for name in names:
         free, count = name, seen.get(name.lower(), 0)

@@ -181,6 +181,19 @@ async def test_a_worker_agent_gets_short_rules_two_fields_and_the_columns_of_its
     assert not {"list_tables", "calculate", "read_output"} & set(tools)
 
 
+@pytest.mark.parametrize(
+    ("task", "is_told"),
+    [
+        ("From table harvest, give the last year listed", True),
+        ("From table harvest, give the year that comes after 1990", True),
+        ("From table harvest, give the kilograms of 1990", False),
+    ],
+)
+async def test_the_places_of_rows_are_told_where_they_may_answer(small: Desk, task: str, is_told: bool) -> None:
+    await turn(small, task, text("12"))
+    assert ("The tables also have rowid" in small.prompt) == is_told
+
+
 async def test_the_columns_are_for_roles_that_can_query_them(small: Desk) -> None:
     await turn(small, "From the document on frost, say what it does to table harvest", text("harm"), "reader")
     assert "<data>" not in small.prompt

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from activities.files.tables.number_shapes import BLANKS, is_missing, number_shape, shape_of
-from activities.files.values import literal, quoted
+from activities.files.values import ENGINE_ROW_PLACE, literal, quoted
 from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
 
 Json = dict[str, Any]
@@ -178,16 +178,17 @@ def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str
     numbers = [column["name"] for column in columns if column["type"] in ("BIGINT", "DOUBLE")][:_SUMMED_COLUMNS]
     if not labels or not numbers:
         return []
-    source = "(SELECT *, file_row_number + 1 AS row FROM typed)"
+    place = f"{ENGINE_ROW_PLACE} + 1"
     named = " OR ".join(f"regexp_matches(lower(trim({quoted(label)})), {literal(_TOTAL)})" for label in labels)
     label = f"coalesce({', '.join(quoted(name) for name in labels)}, '')"
     picked = ", ".join(quoted(name) for name in numbers)
     found = database.execute(
-        f"SELECT row, {label}, {picked} FROM {source} WHERE {named} ORDER BY row LIMIT {_NAMED + 1}"
+        f"SELECT {place}, {label}, {picked} FROM typed WHERE {named} ORDER BY {place} LIMIT {_NAMED + 1}"
     ).fetchall()
     (count,) = database.execute("SELECT count(*) FROM typed").fetchone() or (0,)
     if count <= _UNNAMED_ROWS and not any(row[0] == count for row in found):
-        found += database.execute(f"SELECT row, {label}, {picked} FROM {source} WHERE row = {count}").fetchall()
+        last = f"SELECT {place}, {label}, {picked} FROM typed WHERE {place} = {count}"
+        found += database.execute(last).fetchall()
         unnamed = count
     else:
         unnamed = 0
@@ -195,7 +196,7 @@ def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str
     notes, others, before = list[str](), list[str](), 0
     for row, text, *values in found[:_NAMED]:
         place = f"row {row} {text[:_LONG]!r}"
-        sums = _sums(database, source, numbers, 0, row), _sums(database, source, numbers, before, row)
+        sums = _sums(database, numbers, 0, row), _sums(database, numbers, before, row)
         is_sum = _is_plain_sum if row == unnamed else _is_sum
         is_total = any(is_sum(values, sums_above) for sums_above in sums)
         if is_total and row > 2:
@@ -212,13 +213,15 @@ def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str
 
 def _sums(
     database: duckdb.DuckDBPyConnection,
-    source: str,
     numbers: list[str],
     after: int,
     before: int,
 ) -> Sums:
+    """Returns sum and count of each column of numbers in the rows between two places."""
     asked = ", ".join(f"sum({quoted(name)}), count({quoted(name)})" for name in numbers)
-    found = database.execute(f"SELECT {asked} FROM {source} WHERE row > {after} AND row < {before}").fetchone() or ()
+    place = f"{ENGINE_ROW_PLACE} + 1"
+    between = f"SELECT {asked} FROM typed WHERE {place} > {after} AND {place} < {before}"
+    found = database.execute(between).fetchone() or ()
     return tuple(zip(found[::2], found[1::2], strict=True))
 
 

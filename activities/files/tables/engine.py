@@ -10,7 +10,7 @@ from unicodedata import category, normalize
 import duckdb
 
 from activities.files.texts import Unreadable
-from activities.files.values import literal, quoted, value_text
+from activities.files.values import ENGINE_ROW_PLACE, literal, quoted, value_text
 
 Json = dict[str, Any]
 Distinct = tuple[list[str], int]
@@ -62,7 +62,7 @@ def write_table(
     """Writes the table of the texts as Parquet, with each column by its SQL.
 
     Returns its description. Afterwards the view `typed` has the rows, numbered from 0 in
-    `file_row_number`.
+    ENGINE_ROW_PLACE.
     """
     (rows,) = database.execute("SELECT count(*) FROM texts").fetchone() or (0,)
     if rows > ROWS:
@@ -70,7 +70,7 @@ def write_table(
     file = out / "table.parquet"
     listed = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
     database.execute(f"COPY (SELECT {listed} FROM texts) TO {literal(str(file))} (FORMAT parquet)")
-    read = f"read_parquet({literal(str(file))}, file_row_number = true)"
+    read = f"read_parquet({literal(str(file))}, {ENGINE_ROW_PLACE} = true)"
     database.execute(f"CREATE VIEW typed AS SELECT * FROM {read}")
     kinds = database.execute("DESCRIBE typed").fetchall()[: len(columns)]
     source = f"read_parquet({literal(str(file))})"

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from activities.files.tables.number_shapes import BLANKS, TYPED, is_missing, number_shape, shape_of
-from activities.files.values import numbered
+from activities.files.values import numbered_columns
 
 _ROWS = 3  # of a header
 _NAME_CHARS = 60  # of a cell of the header
@@ -252,7 +252,7 @@ class _Table:
             parts = [row[column] for row in padded]
             name = " ".join(dict.fromkeys(filter(None, parts)))
             names.append(name[:_JOINED_CHARS].strip() or f"column_{column + 1}")
-        return numbered(names)
+        return numbered_columns(names)
 
     def _has_names_of_rows(self, rows: list[list[str]]) -> bool:
         """True if the first column has no name of its own, as R writes it."""

@@ -92,6 +92,11 @@ def columns_read(query: exp.Expr) -> list[str] | None:
     return sorted({column.name.lower() for column in query.find_all(exp.Column)})
 
 
+def names_column(query: exp.Expr, name: str) -> bool:
+    """True if `query` names a column, in whatever case."""
+    return any(column.name.lower() == name for column in query.find_all(exp.Column))
+
+
 def _plain_name(name: str) -> str:
     """Returns a name without quotes, in lower case."""
     return name.replace('"', "").lower()

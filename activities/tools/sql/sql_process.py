@@ -1,17 +1,24 @@
 """The process that checks and runs SQL, so that a query can neither harm nor block its Worker.
 
 `activities.bounded` calls `reply`, which opens the tables of a query in an engine and locks it
-before it looks at the query. The engine stays open for the next query over the same tables; other
-tables get a new one. The module imports only the check: each process pays for its imports.
+before it runs the query. The engine stays open for the next query over the same tables; other
+tables get a new one, and so does a query that names the places of rows. The module imports only the
+check: each process pays for its imports.
 """
 
 from typing import Any
 
 import duckdb
 
-from activities.files.values import literal, quoted, value_text
+from activities.files.values import ENGINE_ROW_PLACE, ROW_PLACE, literal, quoted, value_text
 from activities.tools.sql.empty_result import conditions_met
-from activities.tools.sql.sql_check import Refused, check, columns_read, tables_read
+from activities.tools.sql.sql_check import (
+    Refused,
+    check,
+    columns_read,
+    names_column,
+    tables_read,
+)
 from activities.tools.sql.tied_rows import leaves_out_a_tie
 
 Json = dict[str, Any]
@@ -26,8 +33,11 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def _start(setup: Json) -> None:
-    """Opens the tables in `{tables: {name: path}, ...limits}`; the engine reads no other file."""
+def _start(setup: Json, *, numbers_rows: bool) -> None:
+    """Opens the tables in `{tables: {name: path}, ...limits}`; the engine reads no other file.
+
+    If it `numbers_rows`, each table has a column more: the place of a row in its file, from 1 on.
+    """
     if _served:
         _served.pop("database").close()
         _served.clear()
@@ -39,10 +49,19 @@ def _start(setup: Json) -> None:
     database.execute("SET enable_external_access = false")
     for name, path in setup["tables"].items():
         rows = f"SELECT * FROM read_parquet({literal(path)})"
+        if numbers_rows:
+            rows = _numbered_rows(path)
         database.execute(f"CREATE VIEW {quoted(name)} AS {rows}")
     database.execute(f"SET memory_limit = '{setup['memory']}B'")
     database.execute("SET lock_configuration = true")
-    _served.update(database=database, tables=setup["tables"])
+    _served.update(database=database, tables=setup["tables"], numbers_rows=numbers_rows)
+
+
+def _numbered_rows(path: str) -> str:
+    """Returns a query for the rows of a file, each with its place in the column ROW_PLACE."""
+    source = f"read_parquet({literal(path)}, {ENGINE_ROW_PLACE} = true)"
+    place = f"{ENGINE_ROW_PLACE} + 1 AS {ROW_PLACE}"
+    return f"SELECT * EXCLUDE ({ENGINE_ROW_PLACE}), {place} FROM {source}"
 
 
 def reply(sql: str, setup: Json) -> Json:
@@ -53,13 +72,14 @@ def reply(sql: str, setup: Json) -> Json:
     of a query that found nothing. `tied` is True if a row that LIMIT leaves out ties with the last
     one.
     """
-    if _served.get("tables") != setup["tables"]:
-        _start(setup)
     tables, rows = list(setup["tables"]), setup["rows"]
     try:
         query = check(sql, tables)
     except Refused as refused:
         return {"error": str(refused)}
+    numbers_rows = names_column(query, ROW_PLACE)
+    if (_served.get("tables"), _served.get("numbers_rows")) != (setup["tables"], numbers_rows):
+        _start(setup, numbers_rows=numbers_rows)
     cursor = _served["database"].cursor()
     try:
         statements = cursor.extract_statements(sql)

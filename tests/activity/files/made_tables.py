@@ -9,6 +9,7 @@ CACHE = FileCache()
 """The converted files of the tests of this process."""
 
 
-async def tables_of(path: Path) -> TableStore:
-    """Returns the store of the tables in a file."""
-    return TableStore(await CACHE.reports([local_file(path.name, path)], "test", copy_file))
+async def tables_of(*paths: Path) -> TableStore:
+    """Returns the store of the tables in files."""
+    files = [local_file(path.name, path) for path in paths]
+    return TableStore(await CACHE.reports(files, "test", copy_file))

@@ -151,12 +151,21 @@ def test_title_header_of_two_rows_heading_total_and_notes(tmp_path: Path) -> Non
     assert any("the header is repeated inside" in note for note in table["notes"])
 
 
+def test_no_column_has_a_name_that_stands_for_the_place_of_a_row(tmp_path: Path) -> None:
+    table = read(tmp_path, "RowId,file_row_number,rowid,row\n7,Bern,1,2\n8,Biel,3,4\n")
+    names = [each["name"] for each in table["columns"]]
+    assert names == ["RowId_2", "file_row_number_2", "rowid_3", "row"]
+    assert values(table, "RowId_2") == [7, 8]
+
+
 @pytest.mark.parametrize(
     ("content", "is_noted"),
     [
         ("Town,Rent\nBern,10\nBiel,20\nAarau,30\n", False),  # of three numbers one is often the sum
         ("Town,Rent\nBern,10\nBiel,20\nTotal,30\n", True),
         ("Town,Rent\nBern,10\nBiel,20\nAarau,30\nAll towns,60\n", True),
+        ("Town,row\nBern,10\nBiel,20\nAarau,30\nAll towns,60\n", True),
+        ("rowid,file_row_number\nBern,10\nBiel,20\nTotal,30\n", True),
         ("Town,Rent,Rooms\nBern,10,3\nBiel,20,2\nAarau,30,2\nZug,60,5\n", False),
         ("Town,Rent,Rooms\nBern,10,3\nBiel,20,2\nAarau,30,2\nAll towns,60,7\n", True),
         ("Town,Rent,Year\nBern,10,2020\nBiel,20,2020\nAarau,30,2020\nTotal,60,\n", True),

@@ -330,6 +330,25 @@ async def test_a_misuse_is_explained_with_the_tables_and_columns(cities: Path, s
     assert str(misuse.value).endswith("Tables: cities (city, people, founded)")
 
 
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT name, rowid FROM stops", [["Zoo", "1"], ["Ash", "2"], ["Mill", "3"]]),
+        ("SELECT name FROM stops ORDER BY RowId DESC LIMIT 1", [["Mill"]]),
+        ("SELECT name FROM stops WHERE rowid = (SELECT rowid FROM stops WHERE name = 'Zoo') + 1", [["Ash"]]),
+        ("SELECT * FROM stops WHERE name = 'Ash'", [["Ash"]]),  # nobody who does not ask for it sees it
+        ("SELECT rowid_2, rowid FROM own LIMIT 1", [["70", "1"]]),  # the file's own column of that name
+    ],
+)
+async def test_a_query_can_ask_for_the_place_of_a_row_in_its_file(
+    tmp_path: Path, sql: str, rows: list[list[str]]
+) -> None:
+    (tmp_path / "stops.csv").write_text("name\nZoo\nAsh\nMill\n")
+    (tmp_path / "own.csv").write_text("rowid,name\n70,Zoo\n80,Ash\n90,Mill\n")
+    store = await tables_of(tmp_path / "stops.csv", tmp_path / "own.csv")
+    assert (await store.query(sql))["rows"] == rows
+
+
 def at(folder: Path, sql: str) -> str:
     return sql.replace("\\n", "\n").replace("{folder}", str(folder)).replace("{canary}", str(folder / "canary.txt"))
 

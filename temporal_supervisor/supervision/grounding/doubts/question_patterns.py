@@ -82,6 +82,14 @@ EXTREME = re.compile(
 )
 ORDER = re.compile(r"(?:\A|(?<=[.!?;]) {1,3})(?:Do not|Don't)\b[^.!?]{0,300}")
 """An order such as "Do not round.": it tells how to answer, and leaves nothing out."""
+_BESIDE = re.compile(
+    r"""
+    \b (?: next | previous | preceding | following | above | below
+        | (?:comes?|came|is|was|listed|right|directly|immediately|name|one) \s (?:before|after)
+        ) \b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 LISTED = re.compile(
     r"""
     \b (?:first|last|top|bottom) \b [^?.]{0,80} \b (?:listed | (?:on|in) \s (?:the|this) \s (?:chart|list|table)) \b
@@ -166,6 +174,11 @@ def may_mean(question: str) -> bool:
 def may_take_an_end(question: str) -> bool:
     """True if the highest or lowest of something may answer a question, in whatever words."""
     return _LIKE_EXTREME.search(question) is not None
+
+
+def asks_for_a_place(question: str) -> bool:
+    """True if the order of the rows may answer a question, as in "what comes after Ida?"."""
+    return bool(LISTED.search(question) or _BESIDE.search(question))
 
 
 def nouns_asked_for(question: str) -> list[str]:
