@@ -113,8 +113,8 @@ class LoopProgress(Model):
         self.note = note
         self.results = results
 
-    def note_objection(self, returned: Finding | None) -> None:
-        """Notes an objection to a conclusion, and the finding that may take a later one's place."""
+    def mark_objected(self, returned: Finding | None) -> None:
+        """Marks a conclusion as sent back; `returned` may take the place of a later one."""
         self.objected = True
         self.returned = returned
 

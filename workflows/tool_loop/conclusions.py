@@ -1,7 +1,9 @@
-"""The conclusions of a worker agent: sent back to it, or the finding of the attempt."""
+"""The conclusions of a worker agent: sent back to it, or the finding of the attempt.
+
+The rules are in `verdicts`.
+"""
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import ToolResultRef, TurnReply
@@ -9,19 +11,21 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.agent.better_finding import better_finding
     from temporal_supervisor.supervision.agent.empty_words import Emptiness
     from temporal_supervisor.supervision.agent.turn_rules import Next
-    from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind
     from temporal_supervisor.supervision.contract.finding import Finding
     from temporal_supervisor.supervision.contract.result import Problem
 
     from workflows.children.child_contracts import WorkerAgentResult
     from workflows.tool_loop.agent_attempt import AgentAttempt, of_subtask
-
-_NO_FINDING: dict[Emptiness, str] = {
-    "says_nothing": "its last words are no finding",
-    "failed_call": "its last call failed, and no other one brought data",
-    "no_rows": "its last words are a query, and no row met the one before it",
-}
+    from workflows.tool_loop.verdicts import (
+        NO_FINDING,
+        AskAgain,
+        GiveUp,
+        HearPeople,
+        Object,
+        Verdict,
+        verdict_on,
+    )
 
 
 class Conclusions:
@@ -51,18 +55,38 @@ class Conclusions:
             missing = f"the finding is not whole: {how}"
         return of_subtask(finding, self._agent.subtask_id, missing=missing)
 
-    def goes_back(self, step: Next, reply: TurnReply, finding: Finding) -> bool:
-        """True if more follows a conclusion: what people said meanwhile, or an objection.
+    def verdict_on(self, step: Next, reply: TurnReply, finding: Finding) -> Verdict:
+        """Returns the verdict on a conclusion, by the attempt as it is now. It changes nothing."""
+        attempt = self._attempt
+        if step is Next.FINISH and attempt.unheard and attempt.has_a_turn_left:
+            return HearPeople()
+        return verdict_on(
+            reply,
+            finding,
+            self._progress,
+            has_a_turn_left=attempt.has_a_turn_left,
+            names_items=self._agent.brief.names_items,
+        )
+
+    def apply(self, verdict: Verdict, reply: TurnReply) -> None:
+        """Puts a verdict into the attempt's progress and trace, for the turn that may follow.
 
         Raises the error of an attempt that has come to nothing.
         """
-        attempt, progress = self._attempt, self._progress
-        if step is Next.FINISH and attempt.unheard and attempt.has_a_turn_left:
-            progress.answer_calls(_taken(reply))
-            return True
+        if isinstance(verdict, HearPeople):
+            self._progress.answer_calls(_finish_result(reply))
+            return
+        # Also of empty words that end the attempt, or for which an earlier finding counts.
         if reply.empty:
-            return self._asks_again(reply, reply.empty)
-        return self._objects_to(reply, finding)
+            self._attempt.note("finding_returned", why=NO_FINDING[reply.empty])
+        match verdict:
+            case AskAgain(emptiness):
+                self._ask_again(emptiness, reply)
+            case Object(finding, misfit):
+                self._object(finding, misfit, reply)
+            case GiveUp(why, keeps_finding):
+                problem = Problem(type=ErrorKind.CANNOT_DO, message=why)
+                raise self._attempt.failure(problem, keeps_finding=keeps_finding)
 
     def result(self, finding: Finding, reply: TurnReply) -> WorkerAgentResult:
         """Returns the result of an attempt that concluded with a reply."""
@@ -81,54 +105,19 @@ class Conclusions:
             self._progress.begin_anew(reply.head)
             self._attempt.note("begun_anew")
 
-    def _asks_again(self, reply: TurnReply, why: Emptiness) -> bool:
-        """True if empty words are sent back, twice at most.
+    def _ask_again(self, emptiness: Emptiness, reply: TurnReply) -> None:
+        """Sends empty words back to their author."""
+        self._progress.count_empty_reply()
+        self._progress.send_back(prompts.empty_note(emptiness), _finish_result(reply))
+        self.begin_anew_if_repeated(reply)
 
-        False if an earlier finding takes their place.
-
-        Raises the error of an attempt that has none.
-        """
-        attempt, progress = self._attempt, self._progress
-        attempt.note("finding_returned", why=_NO_FINDING[why])
-        if progress.empty_replies < limits.EMPTY_REPLIES and attempt.has_a_turn_left:
-            progress.count_empty_reply()
-            progress.send_back(prompts.empty_note(why), _taken(reply))
-            self.begin_anew_if_repeated(reply)
-            return True
-        if progress.returned is not None:
-            return False
-        raise self._cannot_do(f"{_NO_FINDING[why]}: {reply.preview}")
-
-    def _objects_to(self, reply: TurnReply, finding: Finding) -> bool:
-        """True if a conclusion is sent back, once and if there is a turn for it.
-
-        Raises the error of an attempt that concluded with `impossible`.
-        """
-        attempt, progress = self._attempt, self._progress
-        if reply.finding is None:
-            return False
-        if reply.impossible:
-            if progress.returned is not None and progress.returned.supported:
-                return False
-            raise self._cannot_do(finding.summary)
-
-        lacks_items = self._agent.brief.names_items and not finding.items_ref
-        misfit = [*reply.misfit]
-        if lacks_items:
-            misfit.append(prompts.NO_ITEMS)
-        is_doubtful = finding.unsupported or finding.doubts or reply.unclear or reply.ungrounded
-        is_faulty = is_doubtful or misfit
-        if not is_faulty or progress.objected or not attempt.has_a_turn_left:
-            if lacks_items:
-                why = f"its finding names no items: {prompts.NO_ITEMS}"
-                raise self._cannot_do(why, keeps_finding=True)
-            return False
-
-        # Its form is not what was asked for: such a finding does not stand in for a later one.
-        progress.note_objection(None if misfit else finding)
+    def _object(self, finding: Finding, misfit: list[str], reply: TurnReply) -> None:
+        """Sends a finding back to its author, with its faults."""
+        # Its form is not the wanted one: such a finding never stands in for a later one.
+        self._progress.mark_objected(None if misfit else finding)
         why = "no tool brought data for it" if reply.ungrounded else ""
         faults = [*finding.unsupported, *finding.doubts, *misfit]
-        attempt.note("finding_returned", why=why, unsupported=[*faults])
+        self._attempt.note("finding_returned", why=why, unsupported=[*faults])
         note = prompts.objection(
             finding.unsupported,
             reply.unclear,
@@ -136,8 +125,7 @@ class Conclusions:
             finding.doubts,
             ungrounded=reply.ungrounded,
         )
-        progress.send_back(note, _taken(reply))
-        return True
+        self._progress.send_back(note, _finish_result(reply))
 
     def _best(self, finding: Finding, reply: TurnReply) -> Finding:
         """Returns the conclusion that counts: the last one, unless an earlier one is better."""
@@ -150,13 +138,8 @@ class Conclusions:
         self._attempt.note("finding_kept", which=which)
         return kept
 
-    def _cannot_do(self, why: str, *, keeps_finding: bool = False) -> ApplicationError:
-        """Returns the error of an attempt that has come to nothing."""
-        problem = Problem(type=ErrorKind.CANNOT_DO, message=why)
-        return self._attempt.failure(problem, keeps_finding=keeps_finding)
 
-
-def _taken(reply: TurnReply) -> list[ToolResultRef]:
+def _finish_result(reply: TurnReply) -> list[ToolResultRef]:
     """Returns the answer to the call that gave a finding, if one did.
 
     The conversation continues after it.

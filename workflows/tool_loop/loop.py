@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.tool_loop.agent_attempt import AgentAttempt
     from workflows.tool_loop.conclusions import Conclusions
     from workflows.tool_loop.turn_calls import TurnCalls
+    from workflows.tool_loop.verdicts import Accept
 
 
 class ToolLoop:
@@ -62,9 +63,11 @@ class ToolLoop:
             progress.go_on_from(reply, heard)
             finding = self._conclusions.finding_of(step, reply)
             if finding is not None:
-                if self._conclusions.goes_back(step, reply, finding):
-                    continue
-                return self._conclusions.result(finding, reply)
+                verdict = self._conclusions.verdict_on(step, reply, finding)
+                self._conclusions.apply(verdict, reply)
+                if isinstance(verdict, Accept):
+                    return self._conclusions.result(finding, reply)
+                continue
             if step is Next.INSIST:
                 rules.insisted = True
                 not_run = [call.without_result(prompts.NOT_RUN) for call in reply.calls]
