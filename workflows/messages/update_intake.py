@@ -218,10 +218,10 @@ class UpdateIntake:
                 budget = state.time_and_budget
                 return f"{budget.spent_line()}; deadline {budget.deadline_at:%Y-%m-%d %H:%M:%S} UTC"
             case Pause():
-                steering.pause(now=update.now or steering.now)
+                steering.pause(at_once=update.now or steering.at_once)
                 state.trace.note("paused", **update_fields(update, now=update.now))
                 when = "after the turns under way"
-                if steering.now:
+                if steering.at_once:
                     when = "now, and its calls in flight may be paid again"
                 return f"paused: work stops {when}"
             case Resume():

@@ -223,12 +223,12 @@ class UpdateReplies:
 class Steering:
     """Instructions of people, which are applied before the next step of work.
 
-    `retries` and `skips` are for the dispatch.
+    A pause `at_once` also stops the calls in flight. `retries` and `skips` are for the dispatch.
     """
 
     def __init__(self, board: Board) -> None:
         self.paused = False
-        self.now = False
+        self.at_once = False
         self.resumes = 0
         self.retries: dict[str, str] = {}
         self.skips: dict[str, Problem] = {}
@@ -237,18 +237,18 @@ class Steering:
         self._toggles = 0
         self._above = Instructions()
 
-    def pause(self, *, now: bool) -> None:
-        """Pauses the run; `now` also stops the calls in flight."""
-        self._set_pause(True, now)
+    def pause(self, *, at_once: bool) -> None:
+        """Pauses the run, with `at_once` also the calls in flight."""
+        self._set_pause(True, at_once)
 
     def resume(self) -> None:
         """Ends a pause, and the waits for a provider."""
         self.resumes += 1
         self._set_pause(False, False)
 
-    def _set_pause(self, paused: bool, now: bool) -> None:
+    def _set_pause(self, paused: bool, at_once: bool) -> None:
         self.paused = paused
-        self.now = now
+        self.at_once = at_once
         self._toggles += 1
 
     def add_word(self, text: str, to: str = ALL) -> None:
@@ -269,7 +269,7 @@ class Steering:
         for word in new.words[len(self._above.words) :]:
             self.add_word(word)
         resumed = new.resumes - self._above.resumes
-        has_new_pause = (new.paused, new.now) != (self.paused, self.now)
+        has_new_pause = (new.paused, new.now) != (self.paused, self.at_once)
         if has_new_pause or resumed:
             self._set_pause(new.paused, new.now)
         self.resumes += resumed
@@ -283,7 +283,7 @@ class Steering:
         return Instructions(
             number=self._toggles + len(words),
             paused=self.paused,
-            now=self.now,
+            now=self.at_once,
             resumes=self.resumes,
             words=words,
         )

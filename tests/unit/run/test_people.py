@@ -301,13 +301,13 @@ def test_a_run_takes_a_bounded_number_of_words() -> None:
 
 def test_each_pause_and_resume_is_told() -> None:
     steering = at_work()[1]
-    assert (steering.paused, steering.now, steering.instructions("t1").number) == (False, False, 0)
+    assert (steering.paused, steering.at_once, steering.instructions("t1").number) == (False, False, 0)
     steering.resume()
     assert (steering.instructions("t1").number, steering.instructions("t1").resumes) == (1, 1)
-    steering.pause(now=True)
-    assert (steering.now, steering.instructions("t1").number) == (True, 2)
+    steering.pause(at_once=True)
+    assert (steering.at_once, steering.instructions("t1").number) == (True, 2)
     steering.resume()
-    assert (steering.paused, steering.now, steering.instructions("t1").number) == (False, False, 3)
+    assert (steering.paused, steering.at_once, steering.instructions("t1").number) == (False, False, 3)
 
 
 # --- steering of nested runs -------------------------------------------------------------------------
@@ -342,13 +342,13 @@ def test_a_nested_run_hears_each_word_once_however_late_a_signal_comes(
         elif what == "resume":
             above.resume()
         else:
-            above.pause(now=what == "now")
+            above.pause(at_once=what == "now")
         told.append(above.instructions("t1"))
     for place in [*order, len(said)]:
         below.adopt(told[min(place, len(said))])
     words = [f"word {number}" for number, (what, to) in enumerate(said) if what == "say" and to != "t2"]
     assert below.words_to_all == below.instructions("any").words == words
-    assert (below.paused, below.now) == (above.paused, above.now)
+    assert (below.paused, below.at_once) == (above.paused, above.at_once)
     assert [one.number for one in told] == sorted(one.number for one in told)
 
 
@@ -478,7 +478,7 @@ def test_a_run_reads_at_a_glance() -> None:
     run = a_run("Which region?", *REPORTS, error="too late")
     run.time_and_budget.ledger.settle_call(0, Usage(model_calls=4, tool_calls=2, input_tokens=1500, usd=0.25))
     run.phase = "executing"
-    run.steering.pause(now=False)
+    run.steering.pause(at_once=False)
     assert markdown(run).splitlines() == [
         "**Which region?**",
         "",

@@ -290,7 +290,7 @@ def test_a_run_that_was_reset_has_its_whole_deadline_again() -> None:
 def test_a_run_has_an_owner_is_paused_until_its_end_and_keeps_to_the_operators_ceilings() -> None:
     run = state(metadata={"owner": "Ann\n"})
     assert (run.owner, run.flags.paused, run.waits.breaker("digger").role) == ("Ann", False, "digger")
-    run.steering.pause(now=False)
+    run.steering.pause(at_once=False)
     assert run.flags.paused
     run.finished_at = START
     assert not run.flags.paused
