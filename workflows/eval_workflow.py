@@ -413,10 +413,10 @@ class Questions:
                 state.add_usage,
             )
         except CallFailed as failed:
-            state.note_no_opinion(str(failed))
+            state.set_no_opinion(str(failed))
             return
         if not reply.has_opinion:
-            state.note_no_opinion(reply.problem or reply.refusal or "the model gave none")
+            state.set_no_opinion(reply.problem or reply.refusal or "the model gave none")
 
     async def _store_result(self, patience: timedelta | None = None) -> EvalResult:
         state = self._state

@@ -30,7 +30,7 @@ UPDATES_SHOWN_EACH = 100  # in the memo, once there are many
 class Outbox:
     """Publishes the state of a run to lists, to the operator, to its parent and to its children.
 
-    Code that changes the state calls `issue_soon`, or `children.note_news`, and issues nothing
+    Code that changes the state calls `issue_soon`, or `children.mark_news`, and issues nothing
     itself. The outbox looks at the state once all work of the workflow task has come to rest, so
     handlers, waits and the dispatch do not influence the order of its commands. Nothing is issued
     before `begin`: until then it is unknown which search attributes the server has.

@@ -132,7 +132,7 @@ class SupervisorWorkflow(Handlers):
         except ValidationError:
             return
         if self._invalid is None:
-            self._store_wait.note_report(valid)
+            self._store_wait.take_report(valid)
 
     def _own_run(self) -> RunRef:
         """Returns the reference of the root, as the first activity gets it."""
@@ -144,14 +144,14 @@ class SupervisorWorkflow(Handlers):
 
     def _wake_all(self) -> None:
         """Wakes all work here and below to see a change, and publishes it."""
-        self._outbox.children.note_news()
+        self._outbox.children.mark_news()
         self._changed.set()
         self._outbox.issue_soon()
 
     def _hold_clock(self, why: str, wanted: bool) -> None:
         """Stops the run's clock for a reason, or releases it; nested runs follow."""
         if self._state.time_and_budget.hold(why, wanted):
-            self._outbox.children.note_news()
+            self._outbox.children.mark_news()
         self._changed.set()
 
     async def _restart_after_resets(self) -> None:

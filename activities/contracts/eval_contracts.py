@@ -84,8 +84,8 @@ class EvalState(Model):
         """Adds the usage of a model's opinion."""
         self.usage += usage
 
-    def note_no_opinion(self, why: str) -> None:
-        """Notes the reason why a model gave no opinion of an answer."""
+    def set_no_opinion(self, why: str) -> None:
+        """Sets the reason why a model gave no opinion of an answer."""
         self.no_opinion = cut(why, limits.ERROR_BYTES)
 
     @property

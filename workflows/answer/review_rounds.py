@@ -63,7 +63,7 @@ class ReviewRounds:
                 # Open before the work begins, because that may end in many ways (deadline,
                 # cancellation, an error of the run); only a better finding closes the point, where
                 # the subtask completes.
-                state.open_points.note(subtask_id, f"{why}: {feedback}")
+                state.open_points.set_gap(subtask_id, f"{why}: {feedback}")
             if not more_rounds:
                 return
             await self._redo_findings(flagged)

@@ -155,7 +155,7 @@ class AnswerWriter:
             return TableReply()
         state.take_tables(reply.tables)
         for template, lacking in reply.lacks.items():
-            state.open_points.note(template, lacking)
+            state.open_points.set_gap(template, lacking)
         return reply
 
     async def _write(self, drafts: Drafts, tables: TableReply) -> None:
@@ -216,4 +216,4 @@ class AnswerWriter:
             self._state.take_answer(answer)
             lacks = tables.problem
         if self._schema_ref and lacks:
-            self._state.open_points.note(ANSWER_JSON, lacks)
+            self._state.open_points.set_gap(ANSWER_JSON, lacks)

@@ -111,9 +111,9 @@ class EarlierFindings:
         """Completes a subtask with a finding of an earlier run."""
         state, subtask_id = self._state, saved.subtask_id
         state.board.begin(subtask_id, saved.role)
-        state.board.note_model(subtask_id, saved.model)
+        state.board.set_model(subtask_id, saved.model)
         state.board.take_over(subtask_id, saved.finding, saved.reused)
-        state.note_work([], saved.finding.labels)
+        state.add_work([], saved.finding.labels)
         calls = saved.reused.usage.model_calls
         state.trace.note("subtask_reused", subtask_id, place=saved.reused.place, calls=calls)
 

@@ -40,8 +40,8 @@ class StoreWait:
         self._reports: dict[tuple[str, str], StoreReport] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def note_report(self, report: StoreReport) -> None:
-        """Notes a call's report that it can't use the store; the first one begins the wait.
+    def take_report(self, report: StoreReport) -> None:
+        """Takes a call's report that it can't use the store; the first one begins the wait.
 
         Only a root takes reports, and only those of its own tree.
         """

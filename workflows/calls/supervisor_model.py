@@ -180,13 +180,15 @@ class SupervisorModel:
                     state.models.leave(work)
                     model = following
                     continue
+                if self._is_outage(problem.type):
+                    self._begin_outage(failed, model, work)
+                    continue
                 # The end may come long before the deadline, if the provider asked for a longer
                 # wait than that. With more time than there was, the call is repeated.
                 has_more_time = budget.ends_at(last=last) > expires_at
-                ran_out_of_time = problem.type is ErrorKind.TIMEOUT and has_more_time
-                if not self._note_outage(failed, model, work) and not ran_out_of_time:
-                    raise SupervisionError(run_kind(problem.type), problem.message) from failed
-                continue
+                if problem.type is ErrorKind.TIMEOUT and has_more_time:
+                    continue
+                raise SupervisionError(run_kind(problem.type), problem.message) from failed
             state.models.answered(model, work)
             self._authors[reply.head] = model
             self._heard[reply.head] = len(words)
@@ -198,20 +200,21 @@ class SupervisorModel:
             self._note_replaced(name, model, following, "it refused")
             model = following
 
-    def _note_outage(self, failed: CallFailed, model: str, work: object) -> bool:
-        """Notes an outage of the model, after which the call is repeated.
+    def _is_outage(self, kind: ErrorKind) -> bool:
+        """True if a failed call is repeated once the model is back.
 
-        Returns False if the failure was no outage.
+        The account's errors, which only people can mend, fail a run that has nothing to lose.
         """
-        state, problem = self._state, failed.problem
-        if problem.type is ErrorKind.CIRCUIT_OPEN:
+        return kind is ErrorKind.CIRCUIT_OPEN or (kind in ACCOUNT and self._state.has_finding)
+
+    def _begin_outage(self, failed: CallFailed, model: str, work: object) -> None:
+        """Begins an outage of the model, or prolongs it, for all work of the run."""
+        why = failed.problem.message
+        if failed.problem.type is ErrorKind.CIRCUIT_OPEN:
             chance = workflow.random().random()
-            state.model_away(model, work, problem.message, failed.retry_after, chance)
-            return True
-        if problem.type in ACCOUNT and state.has_finding:
-            state.model_away(model, work, problem.message)
-            return True
-        return False
+            self._state.model_away(model, work, why, failed.retry_after, chance)
+        else:
+            self._state.model_away(model, work, why)  # until a person resumes the run
 
     def _note_replaced(self, name: str, model: str, by: str, why: str) -> None:
         self._state.trace.note("model_replaced", work=name, model=model, by=by, why=why)
@@ -229,4 +232,4 @@ class SupervisorModel:
     def _book(self, model: str, usage: Usage) -> None:
         """Books the usage of a call of the supervisor."""
         self._state.time_and_budget.ledger.settle_call(0, usage)
-        self._state.note_spending(SUPERVISOR, model, usage)
+        self._state.add_spending(SUPERVISOR, model, usage)

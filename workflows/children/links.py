@@ -130,7 +130,7 @@ class ChildLinks:
         else:
             latest = partial(self._state.steering.instructions, subtask_id)
         instructions = latest()
-        again = partial(self._note_news_for, workflow_id)
+        again = partial(self._mark_news_for, workflow_id)
         self._mailboxes[workflow_id] = Mailbox(
             "instructions", latest, instructions, again, stamped=_stamped
         )
@@ -147,23 +147,23 @@ class ChildLinks:
         deadline_at = state.time_and_budget.nested_deadline(began, own)
         return instructions.model_copy(update={"deadline_at": deadline_at})
 
-    def note_started(self, workflow_id: str) -> None:
-        """Notes that a child has started, and sends it the instructions that came meanwhile."""
+    def mark_started(self, workflow_id: str) -> None:
+        """Marks a child as started, and sends it the instructions that came meanwhile."""
         mailbox = self._mailboxes.get(workflow_id)
         if mailbox is not None:
             mailbox.workflow_id = workflow_id
-            self._note_news_for(workflow_id)
+            self._mark_news_for(workflow_id)
 
     def remove(self, workflow_id: str) -> None:
         """Removes a child that has ended."""
         self._mailboxes.pop(workflow_id, None)
 
-    def note_news(self) -> None:
-        """Notes that there may be news for all children: people's words, a pause, the time."""
+    def mark_news(self) -> None:
+        """Marks all children as ones with news: people's words, a pause, the time."""
         for workflow_id in self._mailboxes:
-            self._note_news_for(workflow_id)
+            self._mark_news_for(workflow_id)
 
-    def _note_news_for(self, workflow_id: str) -> None:
+    def _mark_news_for(self, workflow_id: str) -> None:
         self._to_tell[workflow_id] = None
         self._issue_soon()
 

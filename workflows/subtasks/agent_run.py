@@ -141,13 +141,13 @@ class AgentRun:
             # A person's words could not be stored.
             return result.model_copy(update={"problem": failed.problem, "progress": None})
         if any(is_denial(answer.text or "") for answer in self._progress.results):
-            self._note_denial()
+            self._mark_denied()
         return None
 
-    def _note_denial(self) -> None:
-        """Notes that a person refused a call: no other role is asked, here or above."""
-        self._work.note_denial()
-        self._state.note_denial()
+    def _mark_denied(self) -> None:
+        """Marks a call as refused by a person: no other role is asked, here or above."""
+        self._work.mark_denied()
+        self._state.mark_denied()
 
     async def _until_finding(self) -> None:
         """Returns once the run has a finding, or all work under way is refused, as this one is.
@@ -258,13 +258,13 @@ class AgentRun:
         if self.role.team:
             state.spending.add_team(self.role.name, result.spend, result.usage)
         else:
-            state.note_spending(self.role.name, result.model, result.usage)
+            state.add_spending(self.role.name, result.model, result.usage)
         self._work.add_result(result)
         if result.was_denied:  # below, in a nested run
-            self._note_denial()
+            self._mark_denied()
         labels = result.finding.labels if result.finding and result.succeeded else result.labels
-        state.note_work(result.effects, labels)
-        state.board.record(self._subtask_id, result.turns, result.usage, result.gaps)
+        state.add_work(result.effects, labels)
+        state.board.book(self._subtask_id, result.turns, result.usage, result.gaps)
 
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
         """Runs the child: a worker agent, or the supervisor of a team.
@@ -273,7 +273,7 @@ class AgentRun:
         """
         if self.role.team:
             return await self._run_nested(grant)
-        self._state.board.note_model(self._subtask_id, self._model)
+        self._state.board.set_model(self._subtask_id, self._model)
         agent = self._agent_input(grant)
         return await self._context.children.run_worker_agent(agent, self.workflow_id, self._booked)
 

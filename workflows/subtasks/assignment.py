@@ -127,12 +127,12 @@ class Assignment:
         self.effects += result.effects
         self.results.append(result)
 
-    def note_denial(self) -> None:
-        """Notes that a person refused a call."""
+    def mark_denied(self) -> None:
+        """Marks the subtask as one with a call that a person refused."""
         self.was_denied = True
 
-    def note_skip(self, why: Problem) -> None:
-        """Notes a person's reason for ending the subtask, which `stop` reports."""
+    def mark_skipped(self, why: Problem) -> None:
+        """Sets a person's reason for ending the subtask, which `stop` reports."""
         self.skipped = why
 
     def end_attempt(self, result: WorkerAgentResult) -> None:
@@ -218,7 +218,7 @@ class Assignment:
         self.count_outcome(True)
         if self._is_worse(result.finding):
             state.board.keep_finding(subtask_id)
-            state.open_points.note(
+            state.open_points.set_gap(
                 subtask_id, f"what came back had less that is supported: {self.feedback}"
             )
             state.trace.note("finding_kept", subtask_id, which="earlier")
@@ -243,7 +243,7 @@ class Assignment:
         state, subtask_id = self.context.state, self.subtask_id
         if self.previous is not None:
             state.board.keep_finding(subtask_id)
-            state.open_points.note(
+            state.open_points.set_gap(
                 subtask_id,
                 f"it could not be fixed ({problem.type}): {self.feedback or problem.message}",
             )

@@ -32,7 +32,7 @@ async def run_attempt(work: Assignment) -> WorkerAgentResult:
     first = 1 if count > 1 else 0
     run_id = workflow.info().workflow_id
     own_id = child_id(run_id, work.subtask_id, report.attempts, first)
-    state.board.note_workflow(work.subtask_id, own_id)
+    state.board.set_workflow(work.subtask_id, own_id)
     state.trace.note(
         "subtask_started",
         work.subtask_id,
@@ -96,8 +96,8 @@ async def _run_candidates(work: Assignment, agents: list[AgentRun]) -> WorkerAge
         return next(findings, WorkerAgentResult(stopped=True))
 
     state.board.begin(subtask_id, agents[index].role.name)
-    state.board.note_workflow(subtask_id, agents[index].workflow_id)
-    state.board.note_model(subtask_id, results[index].model or None)
+    state.board.set_workflow(subtask_id, agents[index].workflow_id)
+    state.board.set_model(subtask_id, results[index].model or None)
     return results[index]
 
 

@@ -230,7 +230,7 @@ class _Child:
                     **self.start,
                 )
             self.is_started = True
-            self.runs.links.note_started(self.workflow_id)
+            self.runs.links.mark_started(self.workflow_id)
             result: WorkerAgentResult = await handle
         except FailureError as error:
             details = None if is_cancelled_exception(error) else details_of(error)

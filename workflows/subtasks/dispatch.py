@@ -157,7 +157,7 @@ class Dispatch:
             for part in board.open_parts(subtask_id):
                 assignment, task = self._assignments.get(part), self._running.get(part)
                 if assignment is not None and task is not None and not task.done():
-                    assignment.note_skip(why)
+                    assignment.mark_skipped(why)
                     task.cancel()
                 else:
                     board.skip(part, why, assignment.so_far if assignment else None)
@@ -239,12 +239,12 @@ class Dispatch:
         """
         state = self._state
         has_changed = wanted != state.waits_for_people
-        state.note_waits_for_people(wanted)
+        state.set_waits_for_people(wanted)
         if self._context.terms.nested is not None:
             if has_changed:
                 self._context.issue_soon()
         elif state.time_and_budget.hold("people", wanted):
-            self._context.children.links.note_news()
+            self._context.children.links.mark_news()
 
     def _give_up_resting(self) -> None:
         """Fails the subtasks whose roles are resting, because the run was idle for too long."""

@@ -72,7 +72,7 @@ class AgentAttempt:
         self.progress.add_usage(usage)
 
     def note(self, event: str, /, **data: JsonValue) -> None:
-        """Adds an event of this subtask to the trace."""
+        """Adds an event of this subtask to the attempt's trace."""
         self.trace.note(event, self.agent.subtask_id, **data)
 
     def continue_as_new(self) -> None:

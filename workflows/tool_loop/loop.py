@@ -52,7 +52,7 @@ class ToolLoop:
             rules.last = self._is_last()
             # Words that come while the call is under way are for the next one.
             heard = len(self._attempt.instructions.words)
-            reply = await self._call_model(self._note(), last=rules.last)
+            reply = await self._call_model(self._note_for_model(), last=rules.last)
             step = self._step_after(reply)
             if step is Next.ASK_AGAIN:
                 rules.asked_again += 1
@@ -102,7 +102,7 @@ class ToolLoop:
             raise attempt.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=why))
         return allowed is NextCall.CONCLUDE or self._progress.turn + 1 >= self._agent.max_turns
 
-    def _note(self) -> str | None:
+    def _note_for_model(self) -> str | None:
         """Returns the note for a turn: words of the system and of people, and turns left."""
         agent, progress, last = self._agent, self._progress, self._rules.last
         parts = [progress.note, prompts.steering(self._attempt.unheard)]

@@ -123,7 +123,7 @@ class TurnCalls:
             why = failed.problem.message
             words = prompts.DEADLY_CALL if DEADLY in why else prompts.UNKNOWN_OUTCOME
             reply = ToolReply(result=call.without_result(words), preview=why[:200])
-        self._note(call, reply)
+        self._note_call(call, reply)
         return reply
 
     def _input(self, call: ToolCallRef, head: str) -> ToolInput:
@@ -139,7 +139,7 @@ class TurnCalls:
             findings=agent.brief.dependencies if reads_findings else [],
         )
 
-    def _note(self, call: ToolCallRef, reply: ToolReply) -> None:
+    def _note_call(self, call: ToolCallRef, reply: ToolReply) -> None:
         """Notes a call in the trace, with the text of others that it came after."""
         labels = self._progress.labels
         after = {"after": labels.path} if labels.untrusted else {}

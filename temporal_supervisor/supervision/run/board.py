@@ -93,7 +93,7 @@ class Board:
             self._states["waiting"] += 1
             if subtask.template:
                 self._add_item(self._reports[subtask.template])
-        self._note_change(subtask.id)
+        self._number_change(subtask.id)
         if not subtask.template:
             self._mark_replaced(subtask)
 
@@ -118,7 +118,7 @@ class Board:
         for subtask_id in self._order:
             self._sort_in(subtask_id)
 
-    def _note_change(self, subtask_id: str) -> SubtaskReport:
+    def _number_change(self, subtask_id: str) -> SubtaskReport:
         """Numbers a change of a subtask and returns the subtask's report."""
         self.version += 1
         self._changed[subtask_id] = self.version
@@ -149,7 +149,7 @@ class Board:
         if counts is None or not items:
             return
         counts.total += items
-        self._note_change(template)
+        self._number_change(template)
         reason = f"{items} of them were left out, because {why}"
         if template in self._left_out:
             reason = f"{self._left_out[template]}; {reason}"
@@ -274,17 +274,17 @@ class Board:
         report.reused = None
         return report
 
-    def note_workflow(self, subtask_id: str, workflow_id: str) -> None:
-        """Records the child workflow that works on a subtask."""
-        self._note_change(subtask_id).workflow_id = workflow_id
+    def set_workflow(self, subtask_id: str, workflow_id: str) -> None:
+        """Sets the child workflow that works on a subtask."""
+        self._number_change(subtask_id).workflow_id = workflow_id
 
-    def note_model(self, subtask_id: str, model: str | None) -> None:
-        """Records the model that works on a subtask."""
-        self._note_change(subtask_id).model = model
+    def set_model(self, subtask_id: str, model: str | None) -> None:
+        """Sets the model that works on a subtask."""
+        self._number_change(subtask_id).model = model
 
-    def note_nested(self, subtask_id: str, run: NestedRun) -> None:
-        """Records the known facts of a subtask's current or last nested run."""
-        self._note_change(subtask_id).nested = run
+    def set_nested(self, subtask_id: str, run: NestedRun) -> None:
+        """Sets the known facts of a subtask's current or last nested run."""
+        self._number_change(subtask_id).nested = run
 
     def put_back(self, subtask_id: str) -> None:
         """Returns a subtask whose attempt has ended to the waiting ones."""
@@ -324,9 +324,9 @@ class Board:
             self._move(subtask_id, "running")
         self._finish(subtask_id, "completed")
 
-    def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
-        """Adds the usage of an attempt and sets the gaps of a nested run."""
-        report = self._note_change(subtask_id)
+    def book(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
+        """Adds the turns and the usage of an attempt, and sets the gaps of a nested run."""
+        report = self._number_change(subtask_id)
         report.turns += turns
         report.usage += usage
         report.gaps = list(gaps)
@@ -347,7 +347,7 @@ class Board:
     def take_over(self, subtask_id: str, finding: Finding, origin: Reused) -> None:
         """Ends a running subtask with a finding of an earlier run."""
         self.complete(subtask_id, finding)
-        self._note_change(subtask_id).reused = origin
+        self._number_change(subtask_id).reused = origin
 
     def text_ref(self, subtask_id: str) -> str | None:
         """Returns the reference of a finding's text; None without a finding."""
@@ -364,7 +364,7 @@ class Board:
             for dependent in self._dependents.get(subtask_id, ()):
                 report = self._reports[dependent]
                 if report.state == "completed" and report.finding:
-                    self._note_change(report.id).stale = True
+                    self._number_change(report.id).stale = True
                     stale.setdefault(report.id, []).append(subtask_id)
                 elif report.state == "running":
                     self._outdated.add(report.id)
@@ -400,7 +400,7 @@ class Board:
                 else:
                     self.end(report.id, "cancelled", error, report.finding)
             elif report.state == "cancelled" and report.error is None:
-                self._note_change(report.id).error = error
+                self._number_change(report.id).error = error
 
     def _finish(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
         report = self._move(subtask_id, state)
@@ -412,7 +412,7 @@ class Board:
         before = report.state
         if before not in _FROM[state]:
             raise ValueError(f"subtask '{subtask_id}' is {before}: it cannot become {state}")
-        self._note_change(subtask_id)
+        self._number_change(subtask_id)
         if state == "running":
             report.started_at = report.started_at or self._now().isoformat()
         if state == before:
@@ -427,7 +427,7 @@ class Board:
         self._states[state] += 1
         template = template_of(subtask_id)
         if template:
-            _count_item(self._note_change(template), before, state)
+            _count_item(self._number_change(template), before, state)
         self._sort_in(subtask_id)
         for dependent in self._dependents.get(subtask_id, ()):
             self._sort_in(dependent)

@@ -195,7 +195,8 @@ def decision_fields(wait: Wait, decision: Decision | None) -> dict[str, JsonValu
 class Trace:
     """The last TRACE_EVENTS events, numbered from `last_seq` on.
 
-    `seen` is called with each new event.
+    `note` is the only way to add one. Methods that change the state of a run are named otherwise:
+    they add, set or mark something. `seen` is called with each new event.
     """
 
     def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:

@@ -49,7 +49,7 @@ class NestedRuns:
     def begin(self, workflow_id: str, subtask_id: str, grant: NestedGrant) -> None:
         """Adds a nested run that begins to work on a subtask."""
         self._at_work[workflow_id] = _AtWork(subtask_id, grant)
-        self._board.note_nested(subtask_id, NestedRun(workflow_id=workflow_id))
+        self._board.set_nested(subtask_id, NestedRun(workflow_id=workflow_id))
 
     def report(self, workflow_id: str, waits: int, spent: Usage, *, waits_for_people: bool) -> bool:
         """Records the report of a nested run; returns False if none at work has that id."""
@@ -58,7 +58,7 @@ class NestedRuns:
             return False
         run.waits_for_people = waits_for_people
         shown = NestedRun(workflow_id=workflow_id, waits=waits, spent=spent)
-        self._board.note_nested(run.subtask_id, shown)
+        self._board.set_nested(run.subtask_id, shown)
         return True
 
     def end(self, workflow_id: str, left: NestedRun | None = None) -> None:
@@ -69,7 +69,7 @@ class NestedRuns:
         known = left or self._last_report(run).model_copy(update={"waits": 0, "status": "partial"})
         self._named += known.named
         shown = known.model_copy(update={"workflow_id": workflow_id})
-        self._board.note_nested(run.subtask_id, shown)
+        self._board.set_nested(run.subtask_id, shown)
 
     def _last_report(self, run: _AtWork) -> NestedRun:
         return self._board[run.subtask_id].nested or NestedRun()

@@ -16,7 +16,7 @@ class OpenPoints:
         self._of_subtasks: dict[str, Gap] = {}
         self._of_plan: list[Gap] = []
 
-    def note(self, subtask_id: str, reason: str) -> None:
+    def set_gap(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a completed subtask, or in a part of the answer."""
         is_known = subtask_id in self._board
         description = self._board.subtask(subtask_id).description if is_known else ""

@@ -190,7 +190,7 @@ class RunState:
         if self.steering.adopt(instructions):
             self.models.retry_all()
 
-    def note_waits_for_people(self, waits: bool) -> None:
+    def set_waits_for_people(self, waits: bool) -> None:
         """Sets `waits_for_people`: True while only people can let the run continue."""
         self.waits_for_people = waits
 
@@ -279,18 +279,18 @@ class RunState:
         self.answer = self.answer.model_copy(update={"ref": answer_ref})
 
     def refuse(self, subtask_id: str) -> None:
-        """Notes that a subtask is rejected for a reason that holds for all."""
+        """Adds a subtask that is rejected for a reason that holds for all."""
         self.refused.add(subtask_id)
 
     def refuse_no_longer(self, subtask_id: str) -> None:
-        """Notes that a subtask is no longer rejected."""
+        """Removes a subtask that is no longer rejected."""
         self.refused.discard(subtask_id)
 
-    def note_denial(self) -> None:
-        """Notes that a person rejected a call, so that the parent run asks no other role."""
+    def mark_denied(self) -> None:
+        """Marks the run as one with a rejected call, so that the parent run asks no other role."""
         self.was_denied = True
 
-    def note_work(self, effects: Sequence[str], labels: Labels) -> None:
+    def add_work(self, effects: Sequence[str], labels: Labels) -> None:
         """Adds calls with effects by worker agents, and the labels of their texts."""
         self.effects += effects
         self.labels |= labels
@@ -303,7 +303,7 @@ class RunState:
         self.time_and_budget.extend(budget, deadline)
         self.trace.note("limits_extended", limits=self.time_and_budget.spent_line())
 
-    def note_spending(self, role: str, model: str, usage: Usage) -> None:
+    def add_spending(self, role: str, model: str, usage: Usage) -> None:
         """Adds booked usage to the sums by role and model.
 
         Adds a warning once the dollars are no longer known.
@@ -313,9 +313,10 @@ class RunState:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None, chance: float = 0.0) -> None:
-        """Notes an outage of a model, longer after each failed try and by a random `chance`.
+        """Begins or prolongs an outage of a model.
 
-        Without `seconds` it lasts until a `resume`.
+        It is longer after each failed try, and by a random `chance`. Without `seconds` it lasts
+        until a `resume`.
         """
         outage = self.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
@@ -411,7 +412,7 @@ class RunState:
         """Replaces an answer that could not be written by the findings, if there is none yet."""
         if not self.answer.text:
             self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
-            self.open_points.note(ANSWER, f"no answer could be written: {why}")
+            self.open_points.set_gap(ANSWER, f"no answer could be written: {why}")
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction, unless there is one between the same subtasks."""

@@ -73,10 +73,10 @@ STEPS: dict[str, Callable[[Board, str], object]] = {
     "skip": lambda board, each: board.skip(each, ERROR),
     "keep": Board.keep_finding,
     "take over": lambda board, each: board.take_over(each, OTHER, Reused(run_id="r", subtask_id="t1")),
-    "record": lambda board, each: board.record(each, 1, Usage(model_calls=1)),
-    "workflow": lambda board, each: board.note_workflow(each, f"r/{each}/1"),
-    "model": lambda board, each: board.note_model(each, "m"),
-    "nested": lambda board, each: board.note_nested(each, NestedRun(waits=1)),
+    "book": lambda board, each: board.book(each, 1, Usage(model_calls=1)),
+    "workflow": lambda board, each: board.set_workflow(each, f"r/{each}/1"),
+    "model": lambda board, each: board.set_model(each, "m"),
+    "nested": lambda board, each: board.set_nested(each, NestedRun(waits=1)),
     "stale": lambda board, each: board.mark_stale([each]),
     "left out": lambda board, each: board.leave_out(each, 2, "there are many"),
     "skip blocked": lambda board, each: board.skip_blocked(),
@@ -338,7 +338,7 @@ def test_what_attempts_consume_adds_up_and_agents_at_work_are_counted_by_role() 
         assert board.start("a", "hand").attempts == number
         assert board.in_flight() == {"hand": 2}
         clock.tick()
-        board.record("a", 2, Usage(model_calls=3))
+        board.book("a", 2, Usage(model_calls=3))
         board.put_back("a")
     assert (board["a"].turns, board["a"].usage.model_calls, board["a"].started_at) == (4, 6, began)
 

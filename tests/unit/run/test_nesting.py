@@ -133,7 +133,7 @@ def test_budget_is_divided_by_weight_over_what_has_not_started() -> None:
     ledger = run.time_and_budget.ledger
     for subtask_id in ("t1", "t2"):  # at once: before either has its grant
         run.board.start(subtask_id, "team")
-        run.board.note_workflow(subtask_id, f"r/{subtask_id}/1")
+        run.board.set_workflow(subtask_id, f"r/{subtask_id}/1")
     assert run.shares.slices_for("t1") == pytest.approx(3)
     assert ledger.grant("r/t1/1", 3)
     assert run.shares.slices_for("t2") == 2

@@ -129,9 +129,9 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     run.board.skip_blocked()
     for subtask_id in ("a", "b"):
         work(run.board, subtask_id)
-    run.open_points.note("a", "x" * 700)
-    run.open_points.note("b", "no unit")
-    run.open_points.note("answer", "empty")
+    run.open_points.set_gap("a", "x" * 700)
+    run.open_points.set_gap("b", "no unit")
+    run.open_points.set_gap("answer", "empty")
     run.open_points.set_of_plan(["the weight of the basket"])
     assert [gap.subtask_id for gap in run.gaps] == ["a", "b", "answer", "plan"]
     assert [(gap.description, len(gap.reason.encode())) for gap in run.open_points.of_subtasks] == [
@@ -147,11 +147,11 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
 def test_a_warning_is_said_once_as_that_of_unknown_prices() -> None:
     run = state(budget={"usd": 1.0})
     for usd, warnings in ((0.1, 0), (None, 1), (None, 1)):
-        run.note_spending("hand", "m", Usage(usd=usd))
+        run.add_spending("hand", "m", Usage(usd=usd))
         assert len(run.warnings) == warnings
     assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
     run = state(budget={"usd": None})
-    run.note_spending("hand", "m", Usage(usd=None))
+    run.add_spending("hand", "m", Usage(usd=None))
     for _ in range(2):
         run.warn("one")
     assert run.warnings == ["one"]
@@ -241,7 +241,7 @@ def answered(confidence: float | None) -> RunState:
 
 def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
     run = answered(0.95)
-    run.open_points.note("a", "no unit")
+    run.open_points.set_gap("a", "no unit")
     bounded = result_of(run).confidence
     assert bounded is not None
     assert 0 < bounded < 0.95
@@ -250,7 +250,7 @@ def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
 def test_without_a_confidence_of_its_own_an_answer_has_the_bound_that_code_computes() -> None:
     run = answered(None)
     assert result_of(run).confidence == 1.0
-    run.open_points.note("a", "no unit")
+    run.open_points.set_gap("a", "no unit")
     assert result_of(run).confidence == 0.65
     run.extracts = True
     assert result_of(run).confidence is None, "an extract is no answer"
@@ -271,7 +271,7 @@ def test_an_answer_that_lists_what_is_missing_is_partial(gap: str) -> None:
     if gap == "of the plan":
         run.open_points.set_of_plan(["the weight of the basket"])
     elif gap == "of a review":
-        run.open_points.note("a", "a review still finds: no unit")
+        run.open_points.set_gap("a", "a review still finds: no unit")
     assert (result_of(run).status == "partial") == bool(run.gaps) == (gap != "none")
 
 
@@ -360,7 +360,7 @@ def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
     for subtask_id, words in (("a", ["no table has 2025"]), ("b", []), ("c", ["stale"])):
         partial = FINDING.model_copy(update={"outcome": "partial", "limitations": words, "summary": "Half."})
         work(run.board, subtask_id, finding=partial)
-    run.open_points.note("c", "a review still finds: no unit")
+    run.open_points.set_gap("c", "a review still finds: no unit")
     role = run.board["a"].role
     assert [(gap.subtask_id, gap.reason) for gap in run.gaps] == [
         ("a", f"{role}: no table has 2025"),
@@ -412,7 +412,7 @@ def calls_of_events(subtasks: int) -> int:
 
     def end(subtask_id: str) -> None:
         budget.ledger.settle(f"{subtask_id}.0", used)
-        board.record(subtask_id, 1, used)
+        board.book(subtask_id, 1, used)
         board.complete(subtask_id, FINDING)
         assert run.has_finding
 

@@ -78,12 +78,12 @@ NOTED = ("workflows", "temporal_supervisor/supervision", "temporal_supervisor/co
 
 
 def notes() -> Iterator[tuple[str, ast.Call, str]]:
-    """Every call of `note` or `_note` with a type of event: where it stands, and that type."""
+    """Yields every call of `note` with a type of event: its place, and that type."""
     for path in (path for folder in NOTED for path in sorted((ROOT / folder).rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 given = [item for item in node.args if isinstance(item, ast.Constant) and isinstance(item.value, str)]
-                if node.func.attr in ("note", "_note") and given:
+                if node.func.attr == "note" and given:
                     yield f"{path.name}:{node.lineno}", node, str(given[0].value)
 
 
