@@ -204,7 +204,7 @@ class SupervisorWorkflow(Handlers):
 
         terms = RunTerms(run, setup, self._nested, self._is_bare, self._part)
         may_nest = terms.depth < state.request.max_depth
-        plan = PlanInForce(setup.team, setup.team_ref, may_nest=may_nest)
+        plan = PlanInForce(state, setup.team, setup.team_ref, may_nest=may_nest)
         self._updates.check_plans_against(
             plan, [attachment.name for attachment in setup.attachments]
         )

@@ -205,10 +205,9 @@ class PlanMaker:
             state.trace.note("nothing_to_add", revision=state.plan.revision)
             return
         if reply.team is not None and reply.team_ref is not None:
-            self._plan.adopt_team(reply.team, reply.team_ref)
+            self._plan.replace_team(reply.team, reply.team_ref)
         seen = state.labels | self._terms.setup.earlier_labels  # its author has seen the findings
-        self._plan.adopt(plan, reply.plan_ref, reply.plan_ref, seen)
-        state.adopt(plan)
+        self._plan.adopt(plan, reply.plan_ref, seen)
         self._note_unknown_roles(reply.unknown_roles)
         if reply.put_right:
             state.trace.note("plan_put_right", changes=[*reply.put_right])

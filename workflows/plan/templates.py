@@ -75,8 +75,7 @@ class Templates:
             return
         await self._earlier.look_up(reply.plan_ref, self._plan.team_ref)  # before an item can begin
         labels = Labels.of(sources) | self._plan.labels[template_id]
-        self._plan.adopt(reply.plan, reply.plan_ref, reply.items_ref or reply.plan_ref, labels)
-        self._state.adopt(reply.plan)
+        self._plan.adopt(reply.plan, reply.plan_ref, labels, described_in=reply.items_ref)
         count = min(room, reply.found - reply.unread)
         board.leave_out(template_id, reply.found - reply.unread - count, why)
         board.leave_out(template_id, reply.unread, reply.problem)

@@ -259,8 +259,8 @@ class Steering:
         """True if these or later instructions of the parent supervisor have come already."""
         return not new.is_new_after(self._above)
 
-    def adopt(self, new: Instructions) -> bool:
-        """Adopts the instructions of the parent supervisor, which hold for all work here.
+    def follow(self, new: Instructions) -> bool:
+        """Takes over the instructions of the parent supervisor, which hold for all work here.
 
         Returns True if they end waits for a provider.
         """

@@ -187,7 +187,7 @@ class RunState:
         """Adopts the instructions of people to the parent runs, and the root's deadline."""
         if not self.steering.comes_late(instructions):
             self.time_and_budget.follow_root(instructions.deadline_at)
-        if self.steering.adopt(instructions):
+        if self.steering.follow(instructions):
             self.models.retry_all()
 
     def set_waits_for_people(self, waits: bool) -> None:
@@ -359,7 +359,7 @@ class RunState:
         return self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0
 
     def adopt(self, plan: Plan) -> None:
-        """Adopts a plan, the first one or a later revision."""
+        """Adopts a plan, the first one or a later revision: called by the plan in force."""
         self.planned = self.planned or len(plan.named)
         self.plan = plan
         self.board.extend(plan)

@@ -345,7 +345,7 @@ def test_a_nested_run_hears_each_word_once_however_late_a_signal_comes(
             above.pause(at_once=what == "now")
         told.append(above.instructions("t1"))
     for place in [*order, len(said)]:
-        below.adopt(told[min(place, len(said))])
+        below.follow(told[min(place, len(said))])
     words = [f"word {number}" for number, (what, to) in enumerate(said) if what == "say" and to != "t2"]
     assert below.words_to_all == below.instructions("any").words == words
     assert (below.paused, below.at_once) == (above.paused, above.at_once)
@@ -356,7 +356,7 @@ def test_a_nested_run_is_resumed_as_often_as_the_run_above() -> None:
     below = Steering(board())
     told = [Instructions(number=1, resumes=1), Instructions(number=2, resumes=1, paused=True)]
     told += [told[1], Instructions(number=4, resumes=3), told[0]]
-    assert [below.adopt(new) for new in told] == [True, False, False, True, False]
+    assert [below.follow(new) for new in told] == [True, False, False, True, False]
     assert (below.resumes, below.paused, below.instructions("t1").number) == (3, False, 3)
 
 

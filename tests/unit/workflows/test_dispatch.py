@@ -42,7 +42,7 @@ def dispatch_of(state: RunState) -> Dispatch:
     """A dispatch of a run with no parts but its state."""
     context: Any = SimpleNamespace(state=state, issue_soon=lambda: None, changed=asyncio.Event())
     terms: Any = None
-    earlier = EarlierFindings(terms, state, PlanInForce(TEAM, "", may_nest=False))
+    earlier = EarlierFindings(terms, state, PlanInForce(state, TEAM, "", may_nest=False))
     return Dispatch(context, earlier, Nothing(), Nothing())
 
 
