@@ -87,7 +87,7 @@ class GoalRun:
         self._drafts = drafts = Drafts(state, self._model, reply.answer, self._issue_soon)
         if state.plan.direct_answer:
             text = {"text": state.plan.direct_answer}
-            state.take_answer(reply.answer.model_copy(update=text))
+            state.answer.replace(reply.answer.model_copy(update=text))
         else:
             await self._execute_plan(drafts, reply.strategy)
         if not state.plan.direct_answer or self.terms.setup.answer_schema_ref is not None:
@@ -105,7 +105,7 @@ class GoalRun:
         With `patience` the store may be unavailable for that long, and only briefly after the
         `hurry`.
         """
-        if not self._state.tables:
+        if not self._state.answer.tables:
             with contextlib.suppress(CallFailed):
                 await in_time(self._writer.tabulate(patience), hurry)
         return await self._publication.stored_result(patience, hurry)

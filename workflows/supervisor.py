@@ -231,7 +231,7 @@ class SupervisorWorkflow(Handlers):
         if self._nested is None or not self._state.board.usable():
             return False
         self._state.board.close(why)
-        self._state.answer_by_findings(why.message)
+        self._state.answer.replace_by_findings(why.message)
         return True
 
     async def _close_failed(self, problem: Problem) -> ApplicationError:

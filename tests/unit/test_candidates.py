@@ -24,7 +24,8 @@ FINDINGS = Answer(text="t1 found 3 kg.", ref="run/outputs/answer", is_findings=T
 
 def handed_up(phase: Phase, answer: Answer) -> WorkerAgentResult:
     state = RunState(RunRequest(goal="g"), Clock(), START)
-    state.phase, state.answer, state.finished_at = phase, answer, START + timedelta(seconds=1)
+    state.answer.replace(answer)
+    state.phase, state.finished_at = phase, START + timedelta(seconds=1)
     state.warn("w" * 1_000)
     return WorkerAgentResult.model_validate(nested_result(state, result_of(state), result_of(state), "").model_dump())
 

@@ -47,7 +47,7 @@ class Drafts(BackgroundTask):
     def discard(self) -> None:
         """Drops the draft, also one that is being written, and stops drafting."""
         self._after, self.folded, self.draft_ref = 0, set(), None
-        self._state.take_draft(Answer())
+        self._state.answer.replace_draft(Answer())
 
     def _is_due(self) -> bool:
         if not self._after or self._state.plan.answer_subtask is not None:
@@ -87,7 +87,7 @@ class Drafts(BackgroundTask):
             self.draft_ref = reply.answer.ref
             self.folded.update(report.id for report in unfolded)
             self.doubtful = [item.text for item in reply.answer.unsupported]
-            state.take_draft(reply.answer)
+            state.answer.replace_draft(reply.answer)
             state.trace.note(
                 "draft_written",
                 number=payload.number,

@@ -85,7 +85,7 @@ class Publication:
         """
         room = limits.PAYLOAD_AIM_BYTES
         *earlier, last = pages(result.subtasks, room)
-        whole = {"subtasks": [], "artifacts": self._state.tables}
+        whole = {"subtasks": [], "artifacts": self._state.answer.tables}
         head = fit(result.model_copy(update=whole), room)
         refs: list[str] = []
         for subtasks in earlier:
@@ -107,7 +107,7 @@ class Publication:
             result=result,
             pages=page_refs,
             plan_ref=plan.ref or None,
-            answer_json_ref=state.answer.json_ref,
+            answer_json_ref=state.answer.current.json_ref,
             team=plan.team.name if is_done else None,
             planned=state.planned,
             estimate=estimate.total if estimate else None,

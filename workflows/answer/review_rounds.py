@@ -130,13 +130,13 @@ class ReviewRounds:
         """Has the first _JUDGED_CONFLICTS conflicts of a run judged, and keeps all new ones."""
         state = self._state
         for conflict in conflicts:
-            known = [set(item.subtask_ids) for item in state.contradictions]
+            known = [set(item.subtask_ids) for item in state.answer.contradictions]
             if set(conflict.subtask_ids) in known:
                 continue
             if len(known) < _JUDGED_CONFLICTS:
                 resolution = await self._resolution(conflict)
                 conflict = conflict.model_copy(update={"resolution": resolution})
-            state.add_contradiction(conflict)
+            state.answer.add_contradiction(conflict)
             state.trace.note(
                 "conflict",
                 subtasks=list(conflict.subtask_ids),

@@ -122,7 +122,7 @@ class AnswerWriter:
             return False
         citations = [Citation(claim=_WORD_FOR_WORD, subtask_ids=[report.id])]
         update = {"confidence": finding.confidence, "citations": citations}
-        self._state.take_answer(answer.model_copy(update=update))
+        self._state.answer.replace(answer.model_copy(update=update))
         self._state.trace.note("finding_adopted", report.id)
         return True
 
@@ -153,7 +153,7 @@ class AnswerWriter:
         except CallFailed as failed:
             state.warn(f"the outputs of items could not be made a table: {failed}")
             return TableReply()
-        state.take_tables(reply.tables)
+        state.answer.replace_tables(reply.tables)
         for template, lacking in reply.lacks.items():
             state.open_points.set_gap(template, lacking)
         return reply
@@ -164,8 +164,11 @@ class AnswerWriter:
         If it cannot be written, the findings stand in for it; JSON that does not fit becomes a gap.
         Raises SupervisionError if there is neither a finding nor a direct answer.
         """
-        state, reply, why = self._state, None, EMPTY
-        own_grounding = state.answer.grounding  # of a direct answer, which gets its JSON here
+        state, answer = self._state, self._state.answer
+        reply: SynthesisReply | None = None
+        why_not_written = EMPTY
+        # A direct answer gets only its JSON here: its text rests on the same ground as before.
+        grounding = answer.current.grounding
         try:
             with state.time_and_budget.own_work():
                 # Stopped first: a draft that ended later would count findings as folded in that
@@ -173,20 +176,21 @@ class AnswerWriter:
                 await drafts.stop()
                 reply = await self._synthesis.write(self._call(drafts, tables))
         except SupervisionError as error:
-            if not state.board.has_finding and not state.answer.text:
+            if not state.board.has_finding and not answer.current.text:
                 raise
-            why = error.message
+            why_not_written = error.message
+
         if reply and reply.answer.text:
-            written = {"grounding": own_grounding, "model": self._model.author_of(reply.head)}
-            state.take_answer(reply.answer.model_copy(update=written))
+            written = {"grounding": grounding, "model": self._model.author_of(reply.head)}
+            answer.replace(reply.answer.model_copy(update=written))
         else:
-            state.answer_by_findings(why)
+            answer.replace_by_findings(why_not_written)
             if reply:
                 written_json = reply.answer.as_json, reply.answer.unsupported
-                state.take_answer(state.answer.with_json(*written_json))
-        self._complete_json(reply, tables, why)
+                answer.replace(answer.current.with_json(*written_json))
+        self._complete_json(reply, tables, why_not_written)
         for contradiction in reply.contradictions if reply else []:
-            state.add_contradiction(contradiction)
+            answer.add_contradiction(contradiction)
 
     def _call(self, drafts: Drafts, tables: TableReply) -> SynthesisInput:
         """Returns the input of the synthesis: the latest draft, and the findings that it lacks."""
@@ -202,18 +206,22 @@ class AnswerWriter:
             findings=findings,
             missing=shown_gaps(state.board.gaps()),
             open_points=shown_gaps(state.open_points.of_subtasks),
-            contradictions=state.contradictions,
+            contradictions=state.answer.contradictions,
             draft_ref=drafts.draft_ref,
             answer_schema_ref=None if tables.fills else self._schema_ref,
             doubtful=drafts.doubtful[: limits.UNSUPPORTED_LISTED],
         )
 
     def _complete_json(self, reply: SynthesisReply | None, tables: TableReply, why: str) -> None:
-        """Makes a table the answer's JSON if the table fills it; else notes a misfit."""
+        """Makes a table the answer's JSON if the table fills it; a lack in the JSON is a gap.
+
+        `why` is the reason for having no reply.
+        """
         lacks = "; ".join(reply.problems) if reply else why
         if tables.fills:
-            answer = self._state.answer.with_table(tables.answer_json, tables.answer_json_ref)
-            self._state.take_answer(answer)
+            answer = self._state.answer
+            table = tables.answer_json, tables.answer_json_ref
+            answer.replace(answer.current.with_table(*table))
             lacks = tables.problem
         if self._schema_ref and lacks:
             self._state.open_points.set_gap(ANSWER_JSON, lacks)

@@ -219,7 +219,7 @@ def _answer_as_finding(state: RunState, whole: RunResult, record_ref: str) -> Fi
     answer = with_valid_marks(whole.answer, {subtask.id for subtask in state.plan.subtasks}, set())
     record = answer_record(whole)
     record.summary, record.labels = answer, state.labels
-    if state.answer.is_findings:
+    if state.answer.current.is_findings:
         record.outcome = "partial"
     return Finding(
         **record.model_dump(exclude={"checked", "evidence"}),

@@ -11,23 +11,15 @@ from temporal_supervisor.supervision.base.text import cut, size
 from temporal_supervisor.supervision.budget.ledger import Spending
 from temporal_supervisor.supervision.budget.time_and_budget import TimeAndBudget
 from temporal_supervisor.supervision.contract.ceilings import Ceilings
-from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels
+from temporal_supervisor.supervision.contract.finding import Labels
 from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.progress import Phase
 from temporal_supervisor.supervision.contract.request import RunRequest
-from temporal_supervisor.supervision.contract.result import (
-    Contradiction,
-    Gap,
-    Problem,
-)
+from temporal_supervisor.supervision.contract.result import Problem
 from temporal_supervisor.supervision.contract.status import Flags
 from temporal_supervisor.supervision.contract.updates import NewBudget
 from temporal_supervisor.supervision.contract.usage import Usage
-from temporal_supervisor.supervision.results.answer import (
-    ANSWER,
-    Answer,
-    findings_as_answer,
-)
+from temporal_supervisor.supervision.results.answer import Answer
 from temporal_supervisor.supervision.results.success_rule import (
     explain_rule,
     is_met,
@@ -44,6 +36,7 @@ from temporal_supervisor.supervision.run.decisions import (
 from temporal_supervisor.supervision.run.events import Trace
 from temporal_supervisor.supervision.run.nested_runs import NestedGrant, NestedRuns, NestedShares
 from temporal_supervisor.supervision.run.open_points import OpenPoints
+from temporal_supervisor.supervision.run.run_answer import RunAnswer
 from temporal_supervisor.supervision.run.serving_models import ServingModels
 from temporal_supervisor.supervision.run.slots import Slots
 from temporal_supervisor.supervision.run.waits import Waits
@@ -60,7 +53,7 @@ class RunState:
     texts by worker agents. `refused` subtasks are rejected for a reason that holds for all, and
     wait for the run's first finding. A run that `extracts` uses the stand-in model, and has no
     confidence. `effects` are the calls with effects by its worker agents, and `was_denied` is True
-    if a person rejected one. `without_answer` is the reason why a completed run has no answer.
+    if a person rejected one.
     """
 
     def __init__(
@@ -93,10 +86,9 @@ class RunState:
         self.decisions = Decisions()
         self.steering = Steering(self.board)
         self.proposals = Proposals()
+        self.open_points = OpenPoints(self.board)
+        self.answer = RunAnswer(self.board, self.open_points)
         self.planned = 0
-        self.answer = Answer()
-        self.draft = Answer()  # of the answer, while subtasks still run
-        self.tables: list[ArtifactRef] = []  # of templates, a row for each item
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
         self.refused: set[str] = set()
@@ -107,7 +99,6 @@ class RunState:
         self.model_notice: str | None = None
         self.extracts = False
         self.error: Problem | None = None
-        self.without_answer: Problem | None = None
         self.advice = ""  # of the team, to the user where there is no answer
         self.result_ref: str | None = None
         self.trace_ref: str | None = None
@@ -117,8 +108,6 @@ class RunState:
         self.effects: list[str] = []
         self.was_denied = False
         self.now = now
-        self.open_points = OpenPoints(self.board)
-        self.contradictions: list[Contradiction] = []
         self._numbers: Counter[str] = Counter()
 
     @property
@@ -154,9 +143,9 @@ class RunState:
         """The status of the result at present."""
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
-        written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
-        complete = written and not self.gaps and nothing_missing(self.board.current())
-        return "completed" if complete else "partial"
+        if self.phase != "done" or not self.answer.is_written or self.answer.gaps:
+            return "partial"
+        return "completed" if nothing_missing(self.board.current()) else "partial"
 
     @property
     def people_awaited(self) -> int:
@@ -252,18 +241,17 @@ class RunState:
         if self.request.plan and problem.type in _OF_A_PLAN:
             self.advice = ""
         if self.advice:
-            self.answer = Answer(text=self.advice)
+            self.answer.replace(Answer(text=self.advice))
 
     def says_that_there_is_none(self, problem: Problem) -> bool:
         """Makes the team's message the answer of a run without one, if the request allows it.
 
-        Returns False if the run must fail. The answer contains no finding, so every subtask is a
-        gap.
+        Returns False if the run must fail.
         """
         if self.request.on_no_answer == "fail" or problem.type not in WITHOUT_ANSWER:
             return False
-        self.without_answer = problem
-        self.answer = Answer(text=self.advice or f"There is no answer: {problem.message}")
+        words = self.advice or f"There is no answer: {problem.message}"
+        self.answer.replace_by_nothing(problem, words)
         self.warn(f"there is no answer: {problem.type}: {problem.message}")
         self.trace.note("no_answer", error=problem.type, message=problem.message)
         return True
@@ -276,7 +264,7 @@ class RunState:
         """Sets the references of the stored result, trace and answer."""
         self.result_ref = result_ref
         self.trace_ref = trace_ref
-        self.answer = self.answer.model_copy(update={"ref": answer_ref})
+        self.answer.set_ref(answer_ref)
 
     def refuse(self, subtask_id: str) -> None:
         """Adds a subtask that is rejected for a reason that holds for all."""
@@ -345,15 +333,6 @@ class RunState:
             self.warnings.append(warning)
 
     @property
-    def gaps(self) -> list[Gap]:
-        """The gaps of the answer: subtasks, parts of findings, and open points."""
-        why = self.without_answer
-        if why is None:
-            return self.open_points.gaps
-        gaps = self.open_points.all_as_gaps(f"its finding is not in the answer: {why.message}")
-        return gaps or [Gap(subtask_id=ANSWER, reason=why.message)]
-
-    @property
     def revision(self) -> int:
         """The revision of the plan; 0 before there is one."""
         return self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0
@@ -392,29 +371,6 @@ class RunState:
     def _reasons(self) -> str:
         """Returns the reasons of the first gaps, each once with the ids of its subtasks."""
         ids: dict[str, list[str]] = {}
-        for gap in self.gaps[:_REASONS_SHOWN]:
+        for gap in self.answer.gaps[:_REASONS_SHOWN]:
             ids.setdefault(gap.reason, []).append(gap.subtask_id)
         return "; ".join(f"{', '.join(named)}: {reason}" for reason, named in ids.items())
-
-    def take_answer(self, answer: Answer) -> None:
-        """Replaces the answer."""
-        self.answer = answer
-
-    def take_draft(self, draft: Answer) -> None:
-        """Replaces the draft of the answer; an empty one removes it."""
-        self.draft = draft
-
-    def take_tables(self, tables: list[ArtifactRef]) -> None:
-        """Replaces the tables of templates."""
-        self.tables = tables
-
-    def answer_by_findings(self, why: str) -> None:
-        """Replaces an answer that could not be written by the findings, if there is none yet."""
-        if not self.answer.text:
-            self.answer = Answer(text=findings_as_answer(self.board.usable(), why), is_findings=True)
-            self.open_points.set_gap(ANSWER, f"no answer could be written: {why}")
-
-    def add_contradiction(self, contradiction: Contradiction) -> None:
-        """Adds a contradiction, unless there is one between the same subtasks."""
-        if all({*known.subtask_ids} != {*contradiction.subtask_ids} for known in self.contradictions):
-            self.contradictions.append(contradiction)

@@ -91,13 +91,13 @@ def result_of(state: RunState) -> RunResult:
     """Returns the result so far, which is final once the phase is `done`."""
     now = state.finished_at or state.now()
     reports = [_timed(state, report, now) for report in state.board.reports()]
-    gaps, answer = state.gaps, _shown_answer(state)
+    gaps, answer = state.answer.gaps, _shown_answer(state)
     wall = now - state.started_at
     held = state.time_and_budget.held_time(state.started_at, now)
     own_seconds = state.time_and_budget.own_seconds
     return RunResult(
         status=state.outcome,
-        answer=with_gaps(answer.text, gaps) if state.answer.text else answer.text,
+        answer=with_gaps(answer.text, gaps) if state.answer.current.text else answer.text,
         answer_json=answer.as_json,
         answer_ref=answer.ref,
         answer_model=answer.model,
@@ -106,12 +106,12 @@ def result_of(state: RunState) -> RunResult:
         confidence=_confidence(state),
         grounding=grounding_of(answer, state.board.current()),
         gaps=gaps,
-        contradictions=state.contradictions,
+        contradictions=state.answer.contradictions,
         citations=answer.citations,
         unsupported=unsupported_in(answer, state.board.current()),
         doubts=doubts_in(state.board.current()),
         subtasks=reports,
-        artifacts=[*state.tables, *_artifacts_of(reports)],
+        artifacts=[*state.answer.tables, *_artifacts_of(reports)],
         usage=state.usage,
         spend=state.spending.rows(),
         timing=timing(reports, wall.total_seconds(), own_seconds, now, held.total_seconds()),
@@ -132,7 +132,8 @@ def _artifacts_of(reports: Iterable[SubtaskReport]) -> Iterator[ArtifactRef]:
 def _shown_answer(state: RunState) -> Answer:
     """Returns the answer or, until there is one, its draft."""
     is_open = state.outcome == "running"
-    return state.draft if is_open and not state.answer.text else state.answer
+    answer = state.answer
+    return answer.draft if is_open and not answer.current.text else answer.current
 
 
 def _timed(state: RunState, report: SubtaskReport, now: datetime) -> SubtaskReport:
@@ -149,13 +150,15 @@ def _confidence(state: RunState) -> float | None:
 
     None without an answer, and for an extract.
     """
-    if state.without_answer is not None:
+    if state.answer.missing_because is not None:
         return 0.0
-    if state.extracts or not state.answer.text or state.phase == "failed":
+    answer = state.answer.current
+    if state.extracts or not answer.text or state.phase == "failed":
         return None
 
     of_the_answer = (ANSWER, ANSWER_JSON)
     points = [each for each in state.open_points.all_points if each.subtask_id not in of_the_answer]
     by_id = state.plan.importance
-    bound = ceiling(state.answer, state.board.current(), by_id, state.contradictions, points)
-    return bound if state.answer.confidence is None else min(state.answer.confidence, bound)
+    contradictions = state.answer.contradictions
+    bound = ceiling(answer, state.board.current(), by_id, contradictions, points)
+    return bound if answer.confidence is None else min(answer.confidence, bound)

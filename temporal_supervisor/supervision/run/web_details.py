@@ -31,7 +31,7 @@ def markdown(state: RunState) -> str:
     """Returns a notice on the model, the goal, the answer, the cost, the plan and notes."""
     counts, usage, notice = state.board.counts(), state.usage, state.model_notice
     conditions = [name for name, value in state.flags.model_dump().items() if value]
-    answer = with_gaps(state.answer.text, state.gaps) if state.phase == "done" else ""
+    answer = with_gaps(state.answer.current.text, state.answer.gaps) if state.phase == "done" else ""
     # An answer's own links and images lead nowhere.
     shown = _LINKS.sub(r"\\\1", cut(answer, _ANSWER_BYTES))
     lines = [
@@ -49,8 +49,9 @@ def markdown(state: RunState) -> str:
         lines += [_row(report) for report in reports[:_ROWS]]
         if len(reports) > _ROWS:
             lines.append(f"| … | | | | | and {len(reports) - _ROWS} more |")
-    if state.draft.text and state.ending is None and not state.answer.text:
-        draft = _LINKS.sub(r"\\\1", cut(state.draft.text, _ANSWER_BYTES))
+    drafted = state.answer.draft.text
+    if drafted and state.ending is None and not state.answer.current.text:
+        draft = _LINKS.sub(r"\\\1", cut(drafted, _ANSWER_BYTES))
         lines += ["", "**Draft of the answer, while subtasks still run**", "", draft]
     if notes := list(_notes(state)):
         lines += ["", *[f"> {_literal(note, _LINE_BYTES)}" for note in notes]]

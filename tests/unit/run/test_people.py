@@ -500,7 +500,7 @@ def test_an_answer_comes_first_and_leads_nowhere() -> None:
     report = SubtaskReport(id="t1", state="completed", finding=partial)
     run = a_run("G", report)
     run.phase, run.model_notice = "done", "an extract"
-    run.answer = Answer(text="# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n")
+    run.answer.replace(Answer(text="# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n"))
     lines = markdown(run).split("\n")
     assert lines[:3] == ["> an extract", "", "**G**"]
     assert lines[4:7] == ["# Yes", "", r"!\[x\](https://a.example/?q) and \[t1\] \<b\>"]

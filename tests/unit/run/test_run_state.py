@@ -104,7 +104,8 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
 ) -> None:
     run = state(plan(subtask("a")))
     work(run.board, "a", outcome)
-    run.phase, run.answer = phase, Answer(text=answer)
+    run.phase = phase
+    run.answer.replace(Answer(text=answer))
     result = result_of(run)
     assert (result.status, run.ending) == (status, ending)
     assert [gap.subtask_id for gap in result.gaps] == ([] if outcome == "completed" else ["a"])
@@ -114,10 +115,10 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
 def test_the_first_contradiction_between_the_same_subtasks_stands() -> None:
     run = state(plan(subtask("a"), subtask("b"), subtask("c")))
     first = Contradiction(subtask_ids=["a", "b"], description="40 or 42", resolution="42")
-    run.add_contradiction(first)
-    run.add_contradiction(Contradiction(subtask_ids=["b", "a"], description="again"))
+    run.answer.add_contradiction(first)
+    run.answer.add_contradiction(Contradiction(subtask_ids=["b", "a"], description="again"))
     other = Contradiction(subtask_ids=["a", "c"], description="red or green")
-    run.add_contradiction(other)
+    run.answer.add_contradiction(other)
     assert result_of(run).contradictions == [first, other]
 
 
@@ -133,7 +134,7 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     run.open_points.set_gap("b", "no unit")
     run.open_points.set_gap("answer", "empty")
     run.open_points.set_of_plan(["the weight of the basket"])
-    assert [gap.subtask_id for gap in run.gaps] == ["a", "b", "answer", "plan"]
+    assert [gap.subtask_id for gap in run.answer.gaps] == ["a", "b", "answer", "plan"]
     assert [(gap.description, len(gap.reason.encode())) for gap in run.open_points.of_subtasks] == [
         (run.board.subtask("a").description, 600),
         (run.board.subtask("b").description, 7),
@@ -221,11 +222,14 @@ def test_without_a_finding_the_end_of_budget_or_time_is_the_reason() -> None:
 
 def test_findings_stand_in_for_an_answer_unless_there_is_one() -> None:
     run = answered(None)
-    run.answer_by_findings("the model is away")
-    assert (run.answer.is_findings, run.gaps) == (False, [])
-    run.answer = Answer()
-    run.answer_by_findings("the model is away")
-    assert (run.answer.is_findings, run.gaps[0].reason) == (True, "no answer could be written: the model is away")
+    run.answer.replace_by_findings("the model is away")
+    assert (run.answer.current.is_findings, run.answer.gaps) == (False, [])
+    run.answer.replace(Answer())
+    run.answer.replace_by_findings("the model is away")
+    assert (run.answer.current.is_findings, run.answer.gaps[0].reason) == (
+        True,
+        "no answer could be written: the model is away",
+    )
 
 
 # --- Confidence -----------------------------------------------------------------------------------
@@ -235,7 +239,8 @@ def answered(confidence: float | None) -> RunState:
     """A run with one completed subtask, which its answer cites."""
     run = state(plan(subtask("a")))
     work(run.board, "a")
-    run.answer = Answer(text="Yes.", confidence=confidence, citations=[Citation(claim="c", subtask_ids=["a"])])
+    cited = [Citation(claim="c", subtask_ids=["a"])]
+    run.answer.replace(Answer(text="Yes.", confidence=confidence, citations=cited))
     return run
 
 
@@ -258,9 +263,10 @@ def test_without_a_confidence_of_its_own_an_answer_has_the_bound_that_code_compu
 
 def test_a_run_without_an_answer_has_no_confidence() -> None:
     run = answered(None)
-    run.answer = Answer()
+    run.answer.replace(Answer())
     assert result_of(run).confidence is None
-    run.answer, run.phase = Answer(text="Ask the librarian."), "failed"
+    run.answer.replace(Answer(text="Ask the librarian."))
+    run.phase = "failed"
     assert result_of(run).confidence is None
 
 
@@ -272,7 +278,7 @@ def test_an_answer_that_lists_what_is_missing_is_partial(gap: str) -> None:
         run.open_points.set_of_plan(["the weight of the basket"])
     elif gap == "of a review":
         run.open_points.set_gap("a", "a review still finds: no unit")
-    assert (result_of(run).status == "partial") == bool(run.gaps) == (gap != "none")
+    assert (result_of(run).status == "partial") == bool(run.answer.gaps) == (gap != "none")
 
 
 # --- What is shown --------------------------------------------------------------------------------
@@ -337,7 +343,8 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
     run.time_and_budget.hold("q")
     clock.tick(1.23456)
     run.time_and_budget.hold("q", wanted=False)
-    run.tables, run.answer = [table], Answer(text="Yes.", json_ref="r3")
+    run.answer.replace_tables([table])
+    run.answer.replace(Answer(text="Yes.", json_ref="r3"))
     result = result_of(run)
     assert (result.artifacts, result.truncated, result_of(state()).truncated) == ([table, one], True, False)
     assert [report.held_seconds for report in result.subtasks] == [0, 1.235, 0]
@@ -346,7 +353,7 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
 
 def test_the_details_are_of_what_the_plan_names_and_have_the_answer_once_it_is_done() -> None:
     run = state(plan(subtask("t", for_each="rows:trees"), subtask("t.1")))
-    run.answer = Answer(text="Forty.")
+    run.answer.replace(Answer(text="Forty."))
     first = markdown(run)
     assert ("Forty." in first, "\n>" in first, "| t |" in first, "| t.1 |" in first) == (False, False, True, False)
     run.adopt(run.plan.model_copy(update={"revision": 2}))
@@ -362,7 +369,7 @@ def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
         work(run.board, subtask_id, finding=partial)
     run.open_points.set_gap("c", "a review still finds: no unit")
     role = run.board["a"].role
-    assert [(gap.subtask_id, gap.reason) for gap in run.gaps] == [
+    assert [(gap.subtask_id, gap.reason) for gap in run.answer.gaps] == [
         ("a", f"{role}: no table has 2025"),
         ("b", f"{role}: only a part: Half."),
         ("c", "a review still finds: no unit"),
