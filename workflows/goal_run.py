@@ -88,11 +88,13 @@ class GoalRun:
         if state.plan.direct_answer:
             text = {"text": state.plan.direct_answer}
             state.answer.replace(reply.answer.model_copy(update=text))
+            lacks_json = self.terms.setup.answer_schema_ref is not None
+            if not lacks_json:
+                return
         else:
             await self._execute_plan(drafts, reply.strategy)
-        if not state.plan.direct_answer or self.terms.setup.answer_schema_ref is not None:
-            self._enter("synthesizing")
-            await self._writer.write(drafts, reply.strategy)
+        self._enter("synthesizing")
+        await self._writer.write(drafts, reply.strategy)
 
     async def stop_drafts(self) -> None:
         """Ends a draft that is under way, for a run that ends before its answer is written."""
@@ -123,6 +125,7 @@ class GoalRun:
         if self._is_reviewed(strategy) and not self._model.leaves_out("review"):
             self._enter("validating")
             await ReviewRounds(state, self._model, dispatch, replanning).run()
+        # A retry that a person asked for during the review: its finding is not reviewed again.
         while state.steering.retries:
             await dispatch.execute()
 
@@ -143,7 +146,10 @@ class GoalRun:
         return has_step or bool(steering.retries)
 
     def _is_reviewed(self, strategy: StrategyName) -> bool:
-        """True if findings are reviewed. A finding that is the answer word for word is not."""
+        """True if findings are reviewed. A finding that is the answer word for word is not.
+
+        The trace notes a review that the setup leaves out.
+        """
         state, setup = self._state, self.terms.setup
         if not state.request.max_reviews or self._writer.routed_subtask(strategy) is not None:
             return False

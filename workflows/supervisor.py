@@ -80,6 +80,7 @@ class SupervisorWorkflow(Handlers):
         self._updates = UpdateIntake(state, nested, self._wake_all)
         own_run, issue_soon = self._own_run(), self._outbox.issue_soon
         self._store_wait = StoreWait(own_run, state, self._hold_clock, issue_soon)
+        # Only a reset gives a run another seed.
         workflow.register_random_seed_callback(lambda seed: self._reset.set())
 
     def _new_state(self, request: RunRequest) -> RunState:
@@ -110,9 +111,11 @@ class SupervisorWorkflow(Handlers):
             return await self._finish_closing(self._close("done"))
         except (SupervisionError, CallFailed) as error:
             problem = _run_problem(error)
-            if self._answer_with_findings(problem):
+            if self._is_nested_with_findings:
+                self._answer_with_findings(problem)
                 return await self._finish_closing(self._close("done"))
-            if self._nested is None and self._state.says_that_there_is_none(problem):
+            if self._nested is None and self._state.may_complete_without_answer(problem):
+                self._state.complete_without_answer(problem)
                 return await self._finish_closing(self._close("done", problem))
             raise await self._finish_closing(self._close_failed(problem)) from error
         except asyncio.CancelledError:
@@ -172,6 +175,7 @@ class SupervisorWorkflow(Handlers):
             self._orphans = in_background(self._end_orphans())
 
     async def _end_orphans(self) -> None:
+        # The reset may have come before the setup, which tells where the store is.
         await workflow.wait_condition(lambda: self._goal is not None)
         assert self._goal is not None
         orphans = OrphansInput(run=self._goal.terms.run)
@@ -189,50 +193,58 @@ class SupervisorWorkflow(Handlers):
 
     async def _prepare(self) -> GoalRun:
         """Returns the work on the goal, on the terms that the run's first activity fixed."""
-        state, own_run = self._state, self._own_run()
+        state, is_root = self._state, self._nested is None
+        own_run = self._own_run()
         setup = await self._run_setup(own_run)
-        kept = setup.model_dump(include={"store_id", "grant_ref", "files_ref"})
-        run = own_run.model_copy(update=kept)
-        ceilings = None if self._nested else setup.ceilings
-        advice, team = setup.team.on_failure, setup.team.name
-        state.prepared(ceilings, team, advice, setup.warnings, setup.model_notice, setup.extracts)
+        state.take_setup(
+            # A nested run has its limits from its grant.
+            setup.ceilings if is_root else None,
+            setup.team.name,
+            advice=setup.team.on_failure,
+            warnings=setup.warnings,
+            notice=setup.model_notice,
+            extracts=setup.extracts,
+        )
         if setup.was_reset:
             state.restart()
             self._leave_no_orphans()
-        notices = Notices(run, state, is_root=self._nested is None) if setup.notices else None
-        self._outbox.begin([] if self._nested else setup.search_attributes, notices)
+
+        fixed = setup.model_dump(include={"store_id", "grant_ref", "files_ref"})
+        run = own_run.model_copy(update=fixed)
+        # The lists of runs are lists of roots.
+        search_attributes = setup.search_attributes if is_root else []
+        notices = Notices(run, state, is_root=is_root) if setup.notices else None
+        self._outbox.begin(search_attributes, notices)
 
         terms = RunTerms(run, setup, self._nested, self._is_bare, self._part)
         may_nest = terms.depth < state.request.max_depth
         plan = PlanInForce(state, setup.team, setup.team_ref, may_nest=may_nest)
-        self._updates.check_plans_against(
-            plan, [attachment.name for attachment in setup.attachments]
-        )
+        attachments = [attachment.name for attachment in setup.attachments]
+        self._updates.check_plans_against(plan, attachments)
         return GoalRun(terms, state, plan, self._outbox, self._changed)
 
     async def _run_setup(self, run: RunRef) -> RunSetup:
         """Has the goal, its data and its team stored. Raises CallFailed."""
-        request, brief = self._state.request, self._nested.brief if self._nested else None
+        request = self._state.request
         call = SetupInput(
             run=run,
             request=request,
-            brief=brief,
+            brief=self._nested.brief if self._nested else None,
             own_first_run_id=workflow.info().first_execution_run_id,
         )
         time = limits.FILES_TIMEOUT if request.attachments else limits.SETUP_TIMEOUT
         prepare = RunActivities.prepare_run
         return await activity_calls.store_call(prepare, time, "prepare the run", call)
 
-    def _answer_with_findings(self, why: Problem) -> bool:
-        """Makes the findings of a nested supervisor its answer, so that the run above gets them.
+    @property
+    def _is_nested_with_findings(self) -> bool:
+        """True if this is a nested run with findings, which the run above should get."""
+        return self._nested is not None and bool(self._state.board.usable())
 
-        Returns False for a root, and if there are no findings.
-        """
-        if self._nested is None or not self._state.board.usable():
-            return False
+    def _answer_with_findings(self, why: Problem) -> None:
+        """Makes the findings the answer of a run that ends early."""
         self._state.board.close(why)
         self._state.answer.replace_by_findings(why.message)
-        return True
 
     async def _close_failed(self, problem: Problem) -> ApplicationError:
         """Closes a failed run. Returns its error, with the result."""
@@ -249,7 +261,9 @@ class SupervisorWorkflow(Handlers):
         for an unavailable store.
         """
         why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
-        self._answer_with_findings(why)
+        if self._is_nested_with_findings:
+            self._answer_with_findings(why)
+        # Less time on each lower level, so that its result still reaches the level above.
         depth = self._nested.depth if self._nested else 1
         return await self._close("cancelled", why, limits.CLOSING_PATIENCE / depth)
 
@@ -262,13 +276,14 @@ class SupervisorWorkflow(Handlers):
         """
         state = self._state
         if self._goal is not None:
-            await self._goal.stop_drafts()
+            await self._goal.stop_drafts()  # first: the result has what a stopped draft cost
         state.finish()
         if why is not None:
             state.board.close(why)
         state.enter(phase)
         self._outbox.issue_soon()
         result = await self._publish_result(patience)
+        # What is still under way ends before the outbox issues the run's last commands.
         await self._end_orphan_search(patience)
         await self._store_wait.end()
         await self._outbox.close()
@@ -277,14 +292,16 @@ class SupervisorWorkflow(Handlers):
         return result
 
     async def _publish_result(self, patience: timedelta | None) -> RunResult:
-        """Returns the result as it fits into a payload; a nested one is for its parent.
+        """Has the result stored, and returns it as it fits into a payload."""
+        if self._goal is None:  # the run ended before it was prepared: it has no store
+            return self._fitted(result_of(self._state))
+        stored = await self._goal.stored_result(patience, self._hurry)
+        return self._fitted(stored.result, stored.room, stored.record_ref)
 
-        A run that ended before it was prepared has no store.
-        """
-        result, room, record_ref = result_of(self._state), limits.PAYLOAD_AIM_BYTES, ""
-        if self._goal is not None:
-            stored = await self._goal.stored_result(patience, self._hurry)
-            result, room, record_ref = stored.result, stored.room, stored.record_ref
+    def _fitted(
+        self, result: RunResult, room: int = limits.PAYLOAD_AIM_BYTES, record_ref: str = ""
+    ) -> RunResult:
+        """Returns a result as it fits into a payload; a nested one is for the run above."""
         if self._nested is None:
             return fit(result, room)
         fitted = fit(result, _NESTED_RESULT_BYTES)
@@ -307,6 +324,7 @@ class SupervisorWorkflow(Handlers):
         task = asyncio.create_task(closing)
         while not task.done():
             try:
+                # A cancellation ends this await, and leaves the task alone.
                 await asyncio.shield(task)
             except asyncio.CancelledError:
                 self._hurry.set()

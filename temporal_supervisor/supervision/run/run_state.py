@@ -200,10 +200,11 @@ class RunState:
             return False
         return all(wait.for_decision for wait in self.waits.current)
 
-    def prepared(
+    def take_setup(
         self,
         ceilings: Ceilings | None,
         team: str,
+        *,
         advice: str = "",
         warnings: Sequence[str] = (),
         notice: str | None = None,
@@ -243,18 +244,16 @@ class RunState:
         if self.advice:
             self.answer.replace(Answer(text=self.advice))
 
-    def says_that_there_is_none(self, problem: Problem) -> bool:
-        """Makes the team's message the answer of a run without one, if the request allows it.
+    def may_complete_without_answer(self, problem: Problem) -> bool:
+        """True if a run that a problem ends completes, with the team's message as its answer."""
+        return self.request.on_no_answer == "answer" and problem.type in WITHOUT_ANSWER
 
-        Returns False if the run must fail.
-        """
-        if self.request.on_no_answer == "fail" or problem.type not in WITHOUT_ANSWER:
-            return False
+    def complete_without_answer(self, problem: Problem) -> None:
+        """Makes the team's message the answer of a run without one."""
         words = self.advice or f"There is no answer: {problem.message}"
         self.answer.replace_by_nothing(problem, words)
         self.warn(f"there is no answer: {problem.type}: {problem.message}")
         self.trace.note("no_answer", error=problem.type, message=problem.message)
-        return True
 
     def finish(self) -> None:
         """Ends the run's own time."""

@@ -300,9 +300,9 @@ def test_a_run_has_an_owner_is_paused_until_its_end_and_keeps_to_the_operators_c
     assert run.flags.paused
     run.finished_at = START
     assert not run.flags.paused
-    run.prepared(None, "lab")
+    run.take_setup(None, "lab")
     assert run.request.budget.tokens == 1_000_000
-    run.prepared(Ceilings(tokens=5), "lab")
+    run.take_setup(Ceilings(tokens=5), "lab")
     assert run.request.budget.tokens == run.time_and_budget.budget.tokens == 5
 
 
@@ -311,7 +311,7 @@ def test_words_of_a_team_about_the_goal_are_left_out_where_the_callers_plan_can_
     problem = Problem(type=ErrorKind.INVALID_PLAN, message="'nobody' is not a role")
     for candidate, advice in ((own, ""), (None, "Say in the goal what is wanted.")):
         run = state(plan=candidate)
-        run.prepared(None, "lab", "Say in the goal what is wanted.")
+        run.take_setup(None, "lab", advice="Say in the goal what is wanted.")
         run.fail(problem)
         assert run.advice == advice
 
