@@ -169,34 +169,42 @@ class PlanMaker:
 
         Raises SupervisionError if the plan was rejected.
         """
-        state, problem = self._state, ""
+        proposals = self._state.proposals
+        problem = ""
         while self._approval.is_needed(reply):
             # Each plan that is shown has a number of its own, and one that is shown again another.
-            number = state.proposals.next_number(reply.plan.revision if reply.plan else 0)
+            number = proposals.next_number(reply.plan.revision if reply.plan else 0)
             decision = await self._approval.decision(reply, number, problem)
             if decision.choice == "approve":
                 break
             if decision.choice == "reject":
                 words = f"the plan was rejected: {decision.text}".removesuffix(": ")
                 raise SupervisionError(ErrorKind.PLAN_REJECTED, words)
-            try:
-                made = await self._plan_with_savings(
-                    _call_for_change(call, reply, decision, number)
-                )
-            except SupervisionError as error:
-                if error.kind not in _NO_OTHER_PLAN:
-                    raise
-                problem = f"the planner has no other plan: {error.message}"
-                continue
-            if made.plan is None:  # the plan before is shown again
-                problem = _why_no_plan(made)
-                continue
-            reply, problem = made, ""
-            state.proposals.show_estimate(made.estimate)
+
+            changed, problem = await self._changed_plan(call, reply, decision, number)
+            if changed is None:
+                continue  # the plan before is shown again, with the problem
+            reply = changed
+            proposals.show_estimate(reply.estimate)
             if decision.choice == "edit":
-                break
-        state.proposals.approve_roles_of(reply.plan)
+                break  # a person's own plan needs no approval
+        proposals.approve_roles_of(reply.plan)
         return reply
+
+    async def _changed_plan(
+        self, call: PlanInput, reply: PlanReply, decision: Decision, number: int
+    ) -> tuple[PlanReply | None, str]:
+        """Returns the plan that replaces the one in `reply`, or None with the reason for none."""
+        changed_call = _call_for_change(call, reply, decision, number)
+        try:
+            changed = await self._plan_with_savings(changed_call)
+        except SupervisionError as error:
+            if error.kind not in _NO_OTHER_PLAN:
+                raise
+            return None, f"the planner has no other plan: {error.message}"
+        if changed.plan is None:
+            return None, _why_no_plan(changed)
+        return changed, ""
 
     def _put_in_force(self, reply: PlanReply) -> None:
         """Puts the plan of a reply in force, if there is one."""

@@ -85,9 +85,9 @@ class Replanning(BackgroundTask):
         except SupervisionError as error:
             state.warn(f"no better plan: {error.message}")
             self._left = 0
+            return False
         except asyncio.CancelledError:
             self._left = 0
-        else:
-            state.trace.note("replan_brought", added=len(state.plan.named) - before)
-            return not reply.finished
-        return False
+            return False
+        state.trace.note("replan_brought", added=len(state.plan.named) - before)
+        return not reply.finished

@@ -51,7 +51,7 @@ class Templates:
         """Adds as many items of a template as the budget allows; without any the template fails."""
         board = self._state.board
         template = board.subtask(template_id)
-        room, why = self._room_for(template)
+        room, why_no_more = self._room_for(template)
         sources = self._sources_of(template)
         call = ExpandInput(
             run=self._terms.run,
@@ -71,13 +71,15 @@ class Templates:
             self._fail(template_id, failed.problem)
             return
         if reply.plan is None:
-            self._fail(template_id, _no_items(reply, why, template.for_each or ""))
+            self._fail(template_id, _no_items(reply, why_no_more, template.for_each or ""))
             return
-        await self._earlier.look_up(reply.plan_ref, self._plan.team_ref)  # before an item can begin
+        # Before the plan is adopted: from then on an item can begin at any await.
+        await self._earlier.look_up(reply.plan_ref, self._plan.team_ref)
         labels = Labels.of(sources) | self._plan.labels[template_id]
         self._plan.adopt(reply.plan, reply.plan_ref, labels, described_in=reply.items_ref)
-        count = min(room, reply.found - reply.unread)
-        board.leave_out(template_id, reply.found - reply.unread - count, why)
+        readable = reply.found - reply.unread
+        count = min(room, readable)
+        board.leave_out(template_id, readable - count, why_no_more)
         board.leave_out(template_id, reply.unread, reply.problem)
         counted = {"items": count, "found": reply.found, "revision": reply.plan.revision}
         self._state.trace.note("items_planned", template_id, **counted)
