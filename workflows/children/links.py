@@ -84,7 +84,12 @@ class ParentLink:
         nothing = NestedReport(workflow_id=info.workflow_id)
         parent_id = info.parent.workflow_id
         self._reports = Mailbox(
-            "nested_report", self._latest, nothing, issue_soon, parent_id, self._change_key
+            "nested_report",
+            self._latest,
+            sent=nothing,
+            arrived=issue_soon,
+            workflow_id=parent_id,
+            change_key=self._change_key,
         )
 
     def report(self) -> None:
@@ -131,8 +136,9 @@ class ChildLinks:
             latest = partial(self._state.steering.instructions, subtask_id)
         instructions = latest()
         again = partial(self._mark_news_for, workflow_id)
+        # Its own id is set once it has started: until then nothing is sent.
         self._mailboxes[workflow_id] = Mailbox(
-            "instructions", latest, instructions, again, stamped=_stamped
+            "instructions", latest, sent=instructions, arrived=again, stamped=_stamped
         )
         return instructions
 

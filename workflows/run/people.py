@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base.text import size
     from temporal_supervisor.supervision.contract.finding import Finding
 
-    from workflows.background import in_background
+    from workflows.background import in_background, let_ready_tasks_finish
 
 
 class DecisionWaits:
@@ -77,6 +77,11 @@ class _Due:
     words: PersonWords
     stored: "asyncio.Future[Finding]" = field(default_factory=asyncio.Future)
 
+    @property
+    def is_awaited(self) -> bool:
+        """True if the work still waits for its words: it may have been stopped meanwhile."""
+        return not self.stored.done()
+
 
 class Words:
     """Stores people's words; words that come together go into one activity."""
@@ -104,17 +109,18 @@ class Words:
         while self._due:
             # The decisions of one update wake their work one after the other: by then the words of
             # all are due.
-            await workflow.wait_condition(lambda: True)
+            await let_ready_tasks_finish()
             batch = self._next_batch()
             try:
                 findings = await self._store_texts([due.words for due in batch])
             except Exception as failed:  # raised where the words are awaited
-                for due in _awaited(batch):
-                    due.stored.set_exception(failed)
+                for due in batch:
+                    if due.is_awaited:
+                        due.stored.set_exception(failed)
                 continue
-            by_place = dict(zip(map(id, batch), findings, strict=True))
-            for due in _awaited(batch):
-                due.stored.set_result(by_place[id(due)])
+            for due, finding in zip(batch, findings, strict=True):
+                if due.is_awaited:
+                    due.stored.set_result(finding)
 
     def _next_batch(self) -> list[_Due]:
         """Removes and returns the first words that fit into one payload, at least one text."""
@@ -127,8 +133,3 @@ class Words:
             batch.append(due)
         self._due = self._due[len(batch) :]
         return batch
-
-
-def _awaited(batch: list[_Due]) -> list[_Due]:
-    """Returns the words that some work still waits for; other work was stopped meanwhile."""
-    return [due for due in batch if not due.stored.done()]

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -81,7 +80,7 @@ class Waiting:
             if wait.subtask_id is None:
                 await self._until_over(wait, is_decided, until=lambda: until, content=content)
             else:
-                await self._until_decided(wait, until, content)
+                await self._until_decided(wait, is_decided, until=until, content=content)
         known = decisions.decision_about(wait)
         self._state.trace.note("decided", wait.subtask_id, **decision_fields(wait, known))
         return known
@@ -107,21 +106,12 @@ class Waiting:
         supervisor's own work. Raises SupervisionError `DeadlineExceeded` if the run's time is over
         first.
         """
-        state = self._state
-        while (outage := state.models.outage(model)) is not None and outage.first is not None:
-            if outage.first is work:
-                return
-            outage.wait_behind(work)
-
-            def is_my_turn(seen: Outage = outage) -> bool:
-                return state.models.outage(model) is not seen or seen.first is None
-
-            # The outage may end while this waits, and another one begin: so it looks again.
-            await workflow.wait_condition(is_my_turn)
+        outage = await self._outage_to_try_first(model, work)
         if outage is None:
             return
         outage.put_first(work)
-        resumes = state.steering.resumes
+        steering = self._state.steering
+        resumes = steering.resumes
         # Without an attempt it is the supervisor's own work, which belongs to no subtask.
         is_own_work = attempt is None
         place = subject if is_own_work else f"{subject}/{attempt}"
@@ -135,9 +125,30 @@ class Waiting:
         )
 
         def is_resumed() -> bool:
-            return state.steering.resumes > resumes
+            return steering.resumes > resumes
 
+        # Other work that fails meanwhile may move the end of the outage.
         await self._until_over(wait, is_resumed, until=lambda: outage.until, last=last)
+
+    async def _outage_to_try_first(self, model: str, work: object) -> Outage | None:
+        """Returns the outage in which `work` is to try the model first, once no other work does.
+
+        None if the work may call the model now.
+        """
+        models = self._state.models
+        while True:
+            outage = models.outage(model)
+            if outage is None or outage.first is work:
+                return None
+            if outage.first is None:
+                return outage
+            outage.wait_behind(work)
+
+            def is_my_turn(seen: Outage = outage) -> bool:
+                return models.outage(model) is not seen or seen.first is None
+
+            # The outage may end while this waits, and another one begin: so it looks again.
+            await workflow.wait_condition(is_my_turn)
 
     async def _until_over(
         self,
@@ -179,12 +190,15 @@ class Waiting:
                     # The dispatch holds the clock if nothing else is left to do.
                     self._changed.set()
                 left = None if expires_at is None else expires_at - workflow.now()
+
+                def is_over_or_moved(seen: datetime | None = end) -> bool:
+                    return ended() or deadline() != seen
+
                 # The deadline may move while this waits, or stand still: then the timer is set
                 # again.
-                over_or_moved = partial(lambda seen: ended() or deadline() != seen, end)
                 with contextlib.suppress(TimeoutError):
                     await workflow.wait_condition(
-                        over_or_moved, timeout=left, timeout_summary=label
+                        is_over_or_moved, timeout=left, timeout_summary=label
                     )
         finally:
             waits.remove(wait)
@@ -193,17 +207,14 @@ class Waiting:
             self._changed.set()  # the dispatch lets the clock run before the next work has ended
         self._issue_soon()
 
-    async def _until_decided(self, wait: Wait, until: datetime, content: str | None) -> None:
-        """Returns once a wait of a subtask is decided, or at the time `until`.
+    async def _until_decided(
+        self, wait: Wait, is_decided: Callable[[], bool], *, until: datetime, content: str | None
+    ) -> None:
+        """Shows a wait of a subtask until it is decided, or until the time `until`.
 
         There may be a thousand such waits at once: they share one timer, and the dispatch ends them
         at the deadline.
         """
-        decisions = self._state.decisions
-
-        def is_decided() -> bool:
-            return decisions.decision_about(wait) is not None
-
         self._log("waits", wait)
         self._state.waits.add(wait, until, content)
         self._issue_soon()
