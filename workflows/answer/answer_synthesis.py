@@ -19,9 +19,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.supervisor_model import SupervisorModel
 
 EMPTY = "the model gave an empty answer"
-_REDUCE_BYTES = (
-    40_000  # of findings in a prompt when the plan reduces: ~10k tokens, a dozen of them
-)
+# Of findings in a prompt when the plan reduces: ~10k tokens, a dozen of them.
+_REDUCE_BYTES = 40_000
 
 
 class AnswerSynthesis:

@@ -97,7 +97,7 @@ class AnswerWriter:
             return next(iter(rivals), None)
         refs = as_refs(rivals, state.board)
         preferred, reason = await self._model.judge("select", _CHOICE, refs)
-        index = preferred or 0
+        index = preferred or 0  # the first one, if the judge has no preference
         chosen, count = rivals[index], len(rivals)
         state.trace.note("answer_chosen", chosen.id, choice=index + 1, of=count, reason=reason)
         return chosen

@@ -51,7 +51,7 @@ class AgentRun:
         self._left_conversations: dict[str, LoopProgress] = {}
         self._booked = WorkerAgentResult()  # the usage and the turns so far
         # True with the last grant, for one call in which the agent can still conclude.
-        self._last = False
+        self._has_last_grant = False
 
     async def run(self) -> WorkerAgentResult:
         """Returns the agent's result, which is partial if this is cancelled."""
@@ -93,7 +93,7 @@ class AgentRun:
             step = after_agent(
                 failed_by,
                 can_resume=result.progress is not None and not result.stopped,
-                had_last_grant=self._last,
+                had_last_grant=self._has_last_grant,
                 has_finding=self._state.has_finding,
             )
             has_ended = step is AfterAgent.END
@@ -205,7 +205,7 @@ class AgentRun:
         returned.
         """
         context, budget = self._context, self._state.time_and_budget
-        self._last = False
+        self._has_last_grant = False
         while True:
             if self._state.steering.paused:
                 context.slots.release(self._slot)
@@ -217,8 +217,9 @@ class AgentRun:
             if grant is not None:
                 return grant
             if not budget.ledger.open_grants:
-                self._last = self._progress.turn > 0
-                return budget.ledger.last_grant(self.workflow_id) if self._last else None
+                has_begun = self._progress.turn > 0
+                self._has_last_grant = has_begun
+                return budget.ledger.last_grant(self.workflow_id) if has_begun else None
             await self._wait_for_budget()
 
     def _slice_count(self) -> float:
@@ -321,7 +322,7 @@ class AgentRun:
             expires_at=state.time_and_budget.latest_deadline_at,
             timeout_seconds=state.timeout_of(self._subtask_id),
             grant=grant,
-            last_grant=self._last,
+            last_grant=self._has_last_grant,
             goes_first=state.models.outage(self._model) is not None,
             progress=self._starting_progress(),
         )

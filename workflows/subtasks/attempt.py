@@ -119,7 +119,9 @@ async def _best_index(
     description = context.state.board.subtask(subtask_id).description
     findings = as_refs(list(reports.values()))
     choice, reason = await context.model.judge("select", description, findings)
-    best = list(reports)[choice or 0]
+    # The judge counts only the findings that it was shown, and may have no preference.
+    succeeded = list(reports)
+    best = succeeded[choice or 0]
     context.state.trace.note(
         "candidate_chosen", subtask_id, choice=best + 1, of=len(agents), reason=reason
     )

@@ -5,7 +5,7 @@ A stop always reaches the child, and a reset ends the children of the earlier ex
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from temporalio import workflow
 from temporalio.common import Priority, WorkflowIDReusePolicy
@@ -30,6 +30,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.links import ChildLinks
     from workflows.run.run_terms import RunTerms
     from workflows.worker_agent import WorkerAgentWorkflow
+
+_Handle: TypeAlias = "workflow.ChildWorkflowHandle[Any, Any]"
 
 _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was cancelled")
 # Of workflow tasks; a run has the middle one, 3, unless its caller gives it another. Lower ones
@@ -156,22 +158,26 @@ class _Child:
             # start or end depends.
             return await asyncio.shield(self.life)
         except asyncio.CancelledError:
-            try:
-                await self.cancel()
-                # Whole, if it had finished before the cancellation came.
-                result = await asyncio.shield(self.life)
-            except asyncio.CancelledError:
-                await let_ready_tasks_finish()
-                if not self.life.done():
-                    consumed = await self.consumed()
-                    await let_ready_tasks_finish()
-                    if not self.life.done():
-                        return consumed.as_stopped()
-                # It came meanwhile, or together with the second cancellation.
-                result = self.life.result()
+            result = await self._result_after_stop()
         finally:
             self.runs.links.remove(self.workflow_id)
+        # Whole, if it had finished before the cancellation came.
         return result.as_stopped() if result.problem or result.stopped else result
+
+    async def _result_after_stop(self) -> WorkerAgentResult:
+        """Stops the child. Returns its result, or its usage if the caller is cancelled again."""
+        try:
+            await self.cancel()
+            return await asyncio.shield(self.life)
+        except asyncio.CancelledError:
+            await let_ready_tasks_finish()
+        if not self.life.done():
+            consumed = await self.consumed()
+            await let_ready_tasks_finish()
+            if not self.life.done():
+                return consumed.as_stopped()
+        # It came meanwhile, or together with the second cancellation.
+        return self.life.result()
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
@@ -213,12 +219,11 @@ class _Child:
                     return WorkerAgentResult(stopped=True)
                 # As they are now: the run may have been paused meanwhile.
                 is_nested = self.priority == NESTED_PRIORITY
-                self.start["args"][-1].instructions = self.runs.links.register(
+                child_input = self.start["args"][-1]
+                child_input.instructions = self.runs.links.register(
                     self.workflow_id, self.subtask_id, is_nested=is_nested
                 )
-                handle: workflow.ChildWorkflowHandle[
-                    Any, Any
-                ] = await workflow.start_child_workflow(
+                handle: _Handle = await workflow.start_child_workflow(
                     id=self.workflow_id,
                     # An open workflow of the same id is the child that an execution before a reset
                     # left.
@@ -233,9 +238,12 @@ class _Child:
             self.runs.links.mark_started(self.workflow_id)
             result: WorkerAgentResult = await handle
         except FailureError as error:
-            details = None if is_cancelled_exception(error) else details_of(error)
-            left = WorkerAgentResult.model_validate(details) if isinstance(details, dict) else None
-            result = left or await self.consumed()
-            problem = _CANCELLED if is_cancelled_exception(error) else problem_of(error)
+            is_cancelled = is_cancelled_exception(error)
+            details = None if is_cancelled else details_of(error)
+            if isinstance(details, dict):
+                result = WorkerAgentResult.model_validate(details)
+            else:
+                result = await self.consumed()
+            problem = _CANCELLED if is_cancelled else problem_of(error)
             return result.model_copy(update={"problem": problem})
         return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})

@@ -180,23 +180,23 @@ class Dispatch:
             probe_at = self._begin_work()
             self._context.issue_soon()
             is_idle = not (self._running or self._replanning.running or state.steering.paused)
-            if is_idle and probe_at is None:
-                return True
+            if is_idle:
+                if probe_at is None:
+                    return True
+                # Only roles with an open breaker could go on, and only for so long.
+                if self._rest_left <= timedelta():
+                    self._give_up_resting()
+                    continue
+                probe_at = min(probe_at, workflow.now() + self._rest_left)
 
             # Whatever happens while this waits (a plan adopted, a subtask held back, limits
             # changed) ends one of the wakers, and the loop looks at the whole board again: nothing
             # is carried over from before the wait.
-            idle_since = None
-            if is_idle and probe_at is not None:
-                if self._rest_left <= timedelta():
-                    self._give_up_resting()
-                    continue
-                idle_since = workflow.now()
-                probe_at = min(probe_at, idle_since + self._rest_left)
+            waits_since = workflow.now()
             self._hold_clock_for_people(self._only_people_can_help(probe_at))
             await self._await_change(probe_at)
-            if idle_since is not None:
-                self._rest_left -= workflow.now() - idle_since
+            if is_idle:
+                self._rest_left -= workflow.now() - waits_since
             self._collect_ended_tasks()
         return False
 
@@ -283,20 +283,25 @@ class Dispatch:
             if self._running and state.models.is_away(assignment.role.models):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
-                self._assignments[subtask_id] = assignment
-                # On the board at once, not when its task first runs: the next role is chosen by
-                # what is in flight.
-                board.begin(subtask_id, assignment.role.name)
+                self._start(assignment)
                 in_flight[assignment.role.name] += 1
-                task = asyncio.create_task(SubtaskRun(assignment).run())
-                self._running[subtask_id] = task
-                # Awaiting the tasks themselves would cost more on every wake-up.
-                task.add_done_callback(lambda task: self._changed.set())
                 continue
             probe_at = assignment.next_probe_at()
             if probe_at is not None:
                 probes.append(probe_at)
         return min(probes, default=None)
+
+    def _start(self, assignment: Assignment) -> None:
+        """Starts the work on a subtask in a task of its own."""
+        subtask_id = assignment.subtask_id
+        self._assignments[subtask_id] = assignment
+        # On the board at once, not when its task first runs: the next role is chosen by what is in
+        # flight.
+        self._state.board.begin(subtask_id, assignment.role.name)
+        task = asyncio.create_task(SubtaskRun(assignment).run())
+        self._running[subtask_id] = task
+        # Awaiting the tasks themselves would cost more on every wake-up.
+        task.add_done_callback(lambda task: self._changed.set())
 
     async def _await_change(self, probe_at: datetime | None) -> None:
         """Returns when something may begin: a task has ended, a time has come, or `changed` is set.

@@ -128,25 +128,25 @@ class SubtaskRun:
 
         # After a person's no another role would only ask for the same in other words.
         fallback = None if work.was_denied else work.unused_fallback
-        same_role = self._may_try_again(problem)
-        if not same_role and fallback is None:
+        keeps_role = self._may_try_again(problem)
+        if not keeps_role and fallback is None:
             return False
 
         failed_at = workflow.now()
         rewritten = ""
         # The description itself is at fault: with the same words any role would fail again.
         needs_other_words = problem.type in DECLINED and work.description_ref is None
-        if same_role or needs_other_words:
+        if keeps_role or needs_other_words:
             # While this waits the breaker may open or close: its permission is asked for after it.
             rewritten = await self._refine_description(problem)
             if needs_other_words and not work.was_refined:
-                # Another role has other tools and instructions: it may do better with them.
-                same_role = False
-            if not same_role and fallback is None:
+                # Another role has other tools and instructions: it may do better with the old ones.
+                keeps_role = False
+        if not keeps_role:
+            if fallback is None:
                 return False
-
-        if fallback is not None and not same_role:
             work.fall_back(fallback)
+
         self._state.trace.note(
             "subtask_retried",
             self._subtask_id,
