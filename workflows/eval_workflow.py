@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from collections import deque
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, WorkflowIDReusePolicy
@@ -111,6 +111,14 @@ class EvalWorkflow:
         return self._questions.details() if self._questions else ""
 
 
+class _UnderWay(NamedTuple):
+    """A question under way: its name, the grant of its run, and the task that awaits its score."""
+
+    name: str
+    grant: RunGrantOf
+    task: asyncio.Task[None]
+
+
 class Questions:
     """The questions of one eval, waiting and under way."""
 
@@ -123,7 +131,7 @@ class Questions:
             set_ref=given.set_ref,
         )
         self._waiting: deque[CasePart] = deque()
-        self._under_way: dict[int, tuple[str, RunGrantOf, asyncio.Task[None]]] = {}
+        self._under_way: dict[int, _UnderWay] = {}  # by index
         self._started: set[str] = set()
         self._starts = asyncio.Semaphore(STARTS_AT_ONCE)
         self._status: EvalStatus = "running"
@@ -157,11 +165,13 @@ class Questions:
         """
         while True:
             self._changed = False
+            self._stop_at_deadline()
             while self._may_begin():
                 if not await self._begin_next():
                     break
+                self._stop_at_deadline()  # cases may have been loaded meanwhile
             if not self._under_way:
-                if self._is_over():
+                if self._is_over:
                     return
                 workflow.continue_as_new(self._carried_over())
             await workflow.wait_condition(lambda: self._changed)
@@ -182,8 +192,8 @@ class Questions:
                 lambda: not self._under_way,
                 timeout=2 * limits.CLOSING_PATIENCE,
             )
-        for _, _, task in self._under_way.values():
-            task.cancel()
+        for question in self._under_way.values():
+            question.task.cancel()
         with contextlib.suppress(CallFailed):
             if self._call.store_id:
                 await self._store_result(limits.CLOSING_PATIENCE)
@@ -199,7 +209,7 @@ class Questions:
             why=self._why,
             planned=self._given.total,
             ended=state.ended,
-            under_way=[name for name, _, _ in self._under_way.values()],
+            under_way=[question.name for question in self._under_way.values()],
             counts=state.counts,
             flagged_though_right=state.flagged_though_right,
             usage=state.usage,
@@ -240,24 +250,29 @@ class Questions:
         return self._status == "cancelled"
 
     def _may_begin(self) -> bool:
-        if self._is_over() or self._is_history_long:
+        if self._is_over or self._is_history_long:
             return False
         return len(self._under_way) < self._given.parallel
 
+    @property
     def _is_over(self) -> bool:
-        """True if no further question begins; sets the reason if some are left."""
-        if self._state.next >= self._given.total:
-            return True
-        if not self._why and self._time_left < limits.MIN_DEADLINE.total_seconds():
+        """True if no further question begins: none is left, or there is a reason to stop."""
+        return self._state.next >= self._given.total or bool(self._why)
+
+    def _stop_at_deadline(self) -> None:
+        """Sets the reason to stop if questions are left when the time for another one is over."""
+        has_time = self._time_left >= limits.MIN_DEADLINE.total_seconds()
+        if not self._is_over and not has_time:
             self._why = "its deadline came"
-        return bool(self._why)
 
     async def _begin_next(self) -> bool:
         """Begins the next question. Returns False if the budget has no room for it now."""
         given, state = self._given, self._state
         slots = min(given.parallel - len(self._under_way), given.total - state.next)
-        grants = tuple(grant for _, grant, _ in self._under_way.values())
-        own = RunGrantOf(given.own.tokens, given.own.usd if given.budget.usd is not None else None)
+        grants = tuple(question.grant for question in self._under_way.values())
+        # Without a budget in dollars a run has no share of one.
+        usd = given.own.usd if given.budget.usd is not None else None
+        own = RunGrantOf(given.own.tokens, usd)
         grant = next_grant(given.budget, own, Spent(state.usage, state.ended, grants), slots)
         if grant is None:
             if not self._under_way:
@@ -267,7 +282,7 @@ class Questions:
             await self._load_cases()
         index, case = state.take_next(), self._waiting.popleft()
         task = in_background(self._run_question(index, case, grant))
-        self._under_way[index] = case.name, grant, task
+        self._under_way[index] = _UnderWay(case.name, grant, task)
         return True
 
     async def _load_cases(self) -> None:
