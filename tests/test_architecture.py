@@ -372,7 +372,7 @@ AWAITED_TASKS = {
     "workflows/background.py: in_background",
     "workflows/subtasks/attempt.py: _run_candidates",
     "workflows/subtasks/child_runs.py: __post_init__",
-    "workflows/subtasks/dispatch.py: _start_ready",
+    "workflows/subtasks/dispatch.py: _start",
     "workflows/subtasks/dispatch.py: _stop",
     "workflows/subtasks/dispatch.py: task_at",  # a timer alone
     "workflows/supervisor.py: _finish_closing",
