@@ -46,7 +46,9 @@ class Drafts(BackgroundTask):
 
     def discard(self) -> None:
         """Drops the draft, also one that is being written, and stops drafting."""
-        self._after, self.folded, self.draft_ref = 0, set(), None
+        self._after = 0
+        self.folded = set()
+        self.draft_ref = None
         self._state.answer.replace_draft(Answer())
 
     def _is_due(self) -> bool:

@@ -85,8 +85,8 @@ class Publication:
         """
         room = limits.PAYLOAD_AIM_BYTES
         *earlier, last = pages(result.subtasks, room)
-        whole = {"subtasks": [], "artifacts": self._state.answer.tables}
-        head = fit(result.model_copy(update=whole), room)
+        without_subtasks = {"subtasks": [], "artifacts": self._state.answer.tables}
+        head = fit(result.model_copy(update=without_subtasks), room)
         refs: list[str] = []
         for subtasks in earlier:
             page = PublishInput(

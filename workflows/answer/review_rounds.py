@@ -42,6 +42,7 @@ class ReviewRounds:
         """
         state = self._state
         former: dict[str, str] = {}
+        # After the last round a review only tells which points are still open.
         for number in range(1, state.request.max_reviews + 2):
             if not state.time_and_budget.time_left:
                 return

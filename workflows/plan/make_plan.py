@@ -56,7 +56,7 @@ class PlanMaker:
         self._model = model
         self._earlier = earlier
         self._approval = approval
-        # The question to which the planner last answered that nothing is missing, with that answer.
+        # The question to which the planner last replied that nothing is missing, with that reply.
         self._finished: tuple[PlanInput, PlanReply] | None = None
 
     async def make_plan(self, strategy: StrategyName, missing: Sequence[str] = ()) -> PlanReply:
@@ -129,11 +129,9 @@ class PlanMaker:
             # The work as it stands now: a revision is made while subtasks run.
             done = _work_notes(state.board) if call.revision > 1 else []
             call = call.model_copy(update={"attempt": attempt, "done": done})
-            if self._finished and self._finished[0] == call:
-                # A retry may have changed nothing that the planner sees. Its answer is stored then:
-                # it would be read again without a call, and booked as if there had been one.
-                return self._finished[1]
-
+            known = self._known_reply_to(call)
+            if known is not None:
+                return known
             if not call.own_plan:
                 state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
             reply = await self._ask_planner(call, tokens)
@@ -152,6 +150,17 @@ class PlanMaker:
             call = call.model_copy(update={"problems": problems})
         why = f"no plan that can run after {limits.PLAN_TRIES} tries"
         raise _no_plan(why, call.problems, incapable=reply.incapable)
+
+    def _known_reply_to(self, call: PlanInput) -> PlanReply | None:
+        """Returns the reply that nothing is missing, if the planner gave it to this question.
+
+        A retry may have changed nothing that the planner sees. Its reply is stored then: it would
+        be read again without a call, and booked as if there had been one.
+        """
+        if self._finished is None:
+            return None
+        question, reply = self._finished
+        return reply if question == call else None
 
     async def _ask_planner(self, call: PlanInput, tokens: int) -> PlanReply:
         """Returns the planner's reply to one try. Raises SupervisionError."""
