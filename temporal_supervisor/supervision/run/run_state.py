@@ -69,11 +69,23 @@ class RunState:
             request = request.model_copy(update=given)
         self.request = request
         self.goal_bytes = size(request.goal)
+        self.now = now
+        self.started_at = started_at
+        self.finished_at: datetime | None = None
+
+        # The plan, and how far it is.
         self.plan = Plan(goal=request.goal)
+        self.planned = 0
+        self.phase: Phase = "planning"
+        self.waits_for_people = False
+        self.error: Problem | None = None
+
+        # The parts, which change by their own methods.
         self.board = Board(self.plan, now)
         self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
         self.spending = Spending()
         self.models = ServingModels(now)
+        self.slots = Slots(lambda: self.request.max_parallel)
         self.nested = NestedRuns(self.board)
         self.shares = NestedShares(
             self.board,
@@ -86,28 +98,27 @@ class RunState:
         self.decisions = Decisions()
         self.steering = Steering(self.board)
         self.proposals = Proposals()
+        self.update_replies = UpdateReplies()
         self.open_points = OpenPoints(self.board)
         self.answer = RunAnswer(self.board, self.open_points)
-        self.planned = 0
-        self.phase: Phase = "planning"
-        self.slots = Slots(lambda: self.request.max_parallel)
-        self.refused: set[str] = set()
-        self.had_finding_above = False  # when a nested run began
-        self.waits_for_people = False
-        self.labels = Labels()
+
+        # For users, beside the answer.
+        self.advice = ""  # of the team, where there is no answer
         self.warnings: list[str] = []
         self.model_notice: str | None = None
         self.extracts = False
-        self.error: Problem | None = None
-        self.advice = ""  # of the team, to the user where there is no answer
         self.result_ref: str | None = None
         self.trace_ref: str | None = None
-        self.started_at = started_at
-        self.finished_at: datetime | None = None
-        self.update_replies = UpdateReplies()
+
+        # What all work so far has read and done.
+        self.labels = Labels()
         self.effects: list[str] = []
         self.was_denied = False
-        self.now = now
+
+        # Until the first finding.
+        self.refused: set[str] = set()
+        self.had_finding_above = False  # when a nested run began
+
         self._numbers: Counter[str] = Counter()
 
     @property
