@@ -77,6 +77,11 @@ def test_parts_of_a_run_change_by_their_own_methods(module: Module) -> None:
     assert list(breaches(module)) == []
 
 
+def test_a_plan_is_adopted_by_the_plan_in_force_alone() -> None:
+    adopting = {module.name for module in MODULES["workflows"] if "state.adopt(" in ast.unparse(module.tree)}
+    assert adopting == {"workflows/run/plan_in_force.py"}
+
+
 @pytest.mark.parametrize(
     ("code", "is_breach"),
     [
