@@ -25,6 +25,7 @@ from temporal_supervisor.supervision.results.success_rule import (
     is_met,
     nothing_missing,
 )
+from temporal_supervisor.supervision.run.answer_state import AnswerState, OpenPoints
 from temporal_supervisor.supervision.run.board import Board
 from temporal_supervisor.supervision.run.decisions import (
     Decisions,
@@ -35,8 +36,6 @@ from temporal_supervisor.supervision.run.decisions import (
 )
 from temporal_supervisor.supervision.run.events import Trace
 from temporal_supervisor.supervision.run.nested_runs import NestedGrant, NestedRuns, NestedShares
-from temporal_supervisor.supervision.run.open_points import OpenPoints
-from temporal_supervisor.supervision.run.run_answer import RunAnswer
 from temporal_supervisor.supervision.run.serving_models import ServingModels
 from temporal_supervisor.supervision.run.slots import Slots
 from temporal_supervisor.supervision.run.waits import Waits
@@ -100,7 +99,7 @@ class RunState:
         self.proposals = Proposals()
         self.update_replies = UpdateReplies()
         self.open_points = OpenPoints(self.board)
-        self.answer = RunAnswer(self.board, self.open_points)
+        self.answer = AnswerState(self.board, self.open_points)
 
         # For users, beside the answer.
         self.advice = ""  # of the team, where there is no answer
