@@ -175,7 +175,13 @@ class RunState:
         """True while there is work under way that is not refused."""
         return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
 
-    def begin_nested(self, labels: Labels, instructions: Instructions, *, has_finding: bool) -> None:
+    def begin_nested(
+        self,
+        labels: Labels,
+        instructions: Instructions,
+        *,
+        has_finding: bool,
+    ) -> None:
         """Adopts the labels of a nested run's brief, and the parent's finding and pause."""
         self.labels = labels
         self.had_finding_above = has_finding
@@ -309,7 +315,14 @@ class RunState:
         if usage.usd is None and self.time_and_budget.budget.usd is not None:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
 
-    def model_away(self, model: str, work: object, why: str, seconds: float | None = None, chance: float = 0.0) -> None:
+    def model_away(
+        self,
+        model: str,
+        work: object,
+        why: str,
+        seconds: float | None = None,
+        chance: float = 0.0,
+    ) -> None:
         """Begins or prolongs an outage of a model.
 
         It is longer after each failed try, and by a random `chance`. Without `seconds` it lasts

@@ -31,7 +31,8 @@ def markdown(state: RunState) -> str:
     """Returns a notice on the model, the goal, the answer, the cost, the plan and notes."""
     counts, usage, notice = state.board.counts(), state.usage, state.model_notice
     conditions = [name for name, value in state.flags.model_dump().items() if value]
-    answer = with_gaps(state.answer.current.text, state.answer.gaps) if state.phase == "done" else ""
+    written = state.answer.current.text
+    answer = with_gaps(written, state.answer.gaps) if state.phase == "done" else ""
     # An answer's own links and images lead nowhere.
     shown = _LINKS.sub(r"\\\1", cut(answer, _ANSWER_BYTES))
     lines = [
@@ -50,7 +51,7 @@ def markdown(state: RunState) -> str:
         if len(reports) > _ROWS:
             lines.append(f"| … | | | | | and {len(reports) - _ROWS} more |")
     drafted = state.answer.draft.text
-    if drafted and state.ending is None and not state.answer.current.text:
+    if drafted and state.ending is None and not written:
         draft = _LINKS.sub(r"\\\1", cut(drafted, _ANSWER_BYTES))
         lines += ["", "**Draft of the answer, while subtasks still run**", "", draft]
     if notes := list(_notes(state)):
