@@ -93,7 +93,7 @@ class Grounds:
         return len([source for source in sources if source != BRIEF])
 
 
-def told(chain: list[Entry]) -> str:
+def instructions_of(chain: list[Entry]) -> str:
     """Returns the instructions to the author of a conversation: rules, subtask, later messages.
 
     The material of the brief is left out.
@@ -108,7 +108,7 @@ def told(chain: list[Entry]) -> str:
     return "\n".join(lines)
 
 
-def asked(chain: list[Entry]) -> str:
+def subtask_of(chain: list[Entry]) -> str:
     """Returns the subtasks of a conversation, as its first message has them."""
     return "\n".join(_subtasks(chain))
 
