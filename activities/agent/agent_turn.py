@@ -1,4 +1,9 @@
-"""The activity that makes one model call of a worker agent."""
+"""The activity that makes one model call of a worker agent.
+
+`call_model` begins a conversation by its brief (`_opening`, `_first_prompt`) or continues it by the
+results of tools (`_following`), and returns the model's reply (`_reply`): tool calls by reference
+(`_tool_calls`), or a conclusion, which is stored as a finding (`_add_finding`).
+"""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -280,7 +285,13 @@ class AgentTurnActivities:
         shown = [(f"{use.name} {use.arguments}", use.output or "") for use in good or answered]
         return shown, not good
 
-    async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
+    async def _labels(
+        self,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        place: str,
+    ) -> tuple[Labels, list[str]]:
         """Returns the labels of all that the model has read with this call, and the tools withheld.
 
         The tools are the provider's, which the model may not have after that.
@@ -306,19 +317,20 @@ class AgentTurnActivities:
                 given = given | record.labels
         return labels | given, loaded.toolbox.withheld(role, given, labels | given)
 
-    async def _reply(self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered) -> TurnReply:
+    async def _reply(
+        self,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        answered: Answered,
+    ) -> TurnReply:
         """Returns the reply, with the finding that it gives, stored."""
         message = answered.message
         text = message.text().strip()
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         # A call of `finish` beside others is refused like a wrong call.
         finish = calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
-        concluded = None
-        if finish is not None:
-            given, beside = finish.get("input"), text
-            if not text and agent_tools.points_back(given):
-                beside = await self._last_text(answered.head)
-            concluded = agent_tools.read_finish(given, beside)
+        concluded = await self._finished(finish, text, answered.head) if finish else None
         reply = TurnReply(
             head=answered.head,
             stop_reason=FINISH_TOOL if concluded else message.stop_reason,
@@ -340,22 +352,50 @@ class AgentTurnActivities:
         elif text and (turn.last or not calls):
             concluded = _in_text(text, turn.last, role)
         if concluded:
-            stored = await store_conclusion(self._calls, turn, loaded, role, answered, concluded)
-            reply.finding = stored.finding
-            reply.misfit = stored.misfit
-            reply.ungrounded = stored.is_ungrounded
-            reply.empty = stored.empty
-            reply.impossible = concluded.outcome == "impossible"
-            reply.unclear = concluded.unclear
-            if stored.empty in ("failed_call", "no_rows"):
-                # A small model talks of the failure again, and makes no other call.
-                reply.repeats |= (await self._calls.window(turn.run, turn.model)).is_small
+            await self._add_finding(reply, turn, loaded, role, answered, concluded)
         elif turn.last:
             reply.earlier = await self._earlier_finding(turn, loaded, role, answered)
         kept = reply.finding or reply.earlier
         if kept:
             reply.preview = kept.summary
         return reply
+
+    async def _finished(
+        self,
+        finish: Json,
+        text: str,
+        head: str,
+    ) -> agent_tools.Conclusion | None:
+        """Returns the conclusion in a call of `finish`; None if nobody can read it.
+
+        `text` is beside the call. Where the call points back to a text, and there is none beside
+        it, the last one before it is taken.
+        """
+        given = finish.get("input")
+        if not text and agent_tools.points_back(given):
+            text = await self._last_text(head)
+        return agent_tools.read_finish(given, text)
+
+    async def _add_finding(
+        self,
+        reply: TurnReply,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        answered: Answered,
+        concluded: agent_tools.Conclusion,
+    ) -> None:
+        """Stores a conclusion, and adds it to the reply as its finding."""
+        stored = await store_conclusion(self._calls, turn, loaded, role, answered, concluded)
+        reply.finding = stored.finding
+        reply.misfit = stored.misfit
+        reply.ungrounded = stored.is_ungrounded
+        reply.empty = stored.empty
+        reply.impossible = concluded.outcome == "impossible"
+        reply.unclear = concluded.unclear
+        if stored.empty in ("failed_call", "no_rows"):
+            # A small model talks of the failure again, and makes no other call.
+            reply.repeats |= (await self._calls.window(turn.run, turn.model)).is_small
 
     async def _earlier_finding(
         self,
@@ -439,9 +479,10 @@ class AgentTurnActivities:
         return asked
 
     async def _last_text(self, head: str) -> str:
-        """Returns the last text that the model wrote beside its tool calls; empty if it wrote none."""
+        """Returns the last text that the model wrote beside its tool calls; empty without one."""
         for entry in reversed(await self._calls.conversations.chain(head)):
-            if text := entry.reply.text().strip():
+            text = entry.reply.text().strip()
+            if text:
                 return text
             if any(map(prompts.is_correction_request, texts_of(entry.input))):
                 break  # before it is the finding to be corrected

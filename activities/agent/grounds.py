@@ -35,6 +35,7 @@ _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 
 # A reviewer's feedback and the finding under review prove nothing. Outputs of tools are sources of
 # their own, so their copies in the brief are none.
+# Example: a block from `<feedback>` to `</feedback>`, each on a line of its own.
 _NO_GROUND = re.compile(
     rf"<(feedback|previous_finding|{EARLIER_OUTPUTS})>\n(?:(?!<\1>\n).)*?\n</\1>",
     re.DOTALL,

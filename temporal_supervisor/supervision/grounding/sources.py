@@ -1,4 +1,9 @@
-"""The sources of a text, read once: their figures, and where in them a figure may stand."""
+"""The sources of a text, read once: their figures, and the places in them where a figure may be.
+
+A `Source` goes in; `ReadSource.find` returns the place of a figure, or None. The order: `_meant_at`
+yields the places whose value, scale and unit fit (`_places`, `_near`, `_agree`). `_doubt` has the
+evidence against a place: its sign, the row and column of a table, the words of a sentence.
+"""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -26,7 +31,13 @@ from temporal_supervisor.supervision.grounding.rows.contradictions import (
 )
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
 from temporal_supervisor.supervision.grounding.rows.queries import read_query
-from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, Places, words_of
+from temporal_supervisor.supervision.grounding.rows.row_facts import (
+    Facts,
+    Mention,
+    Names,
+    Places,
+    words_of,
+)
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
     Superlative,
     names_a_measure,
@@ -62,12 +73,13 @@ _LOOKED_AT = 100  # places of a figure: with more, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
 _ENDS = ("\n", ". ", "! ", "? ")
 _ROW_COUNT = re.compile(r"\d+ rows?\b")  # how the tools for tables end their output
+# At the beginning of a figure with a comma and a scale: "49,872 million", "$1,234k"; not "49,872".
 _GROUPED = re.compile(
     r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b",
     re.IGNORECASE,
 )
-_HUNDRED_IN_TEXT = re.compile(r"(?<![\d.])100(?![\d.])")
-_DIVISOR = re.compile(r"/\s?\(?\s?(\d{1,24}(?:\.\d{1,24})?)")
+_HUNDRED_IN_TEXT = re.compile(r"(?<![\d.])100(?![\d.])")  # "* 100"; not "2100", "100.5"
+_DIVISOR = re.compile(r"/\s?\(?\s?(\d{1,24}(?:\.\d{1,24})?)")  # 12 in "36 / (12 + 3)"
 _DIGIT = re.compile(r"\d")
 _YEAR_OR_DAY = re.compile(r"\d{1,4}")
 
@@ -172,7 +184,8 @@ class ReadSource:
     @cached_property
     def _units(self) -> frozenset[str]:
         """The units mentioned that a table names once for all figures, as in `generation_gwh`."""
-        return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in ("share", "time"))
+        apart = ("share", "time")
+        return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in apart)
 
     @cached_property
     def _gives_shares(self) -> bool:
@@ -257,7 +270,12 @@ class ReadSource:
         """True if the text has all words."""
         return self._all_words.issuperset(words)
 
-    def extremes_doubted(self, said: Superlative, words: str, mentions: Sequence[Mention]) -> Iterator[str]:
+    def extremes_doubted(
+        self,
+        said: Superlative,
+        words: str,
+        mentions: Sequence[Mention],
+    ) -> Iterator[str]:
         """Yields the reason why each row of some names is not the extreme that a text calls it.
 
         The reason is empty for a row that may be the extreme.
@@ -286,6 +304,7 @@ class ReadSource:
         return [self.places.facts(at, self._names) for at in places]
 
     def _meant_at(self, figure: Figure) -> Iterator[tuple[int, Figure]]:
+        """Yields the places of a figure, each with the form of it that is there."""
         for each in (figure, *figure.others):
             for reading in each.readings:
                 yield from ((at, each) for at in self._places(each, reading))
@@ -334,6 +353,7 @@ class ReadSource:
         return f"it is {own.digits} there, not −{own.digits}"
 
     def _not_the_extreme(self, near: Near, facts: Facts) -> str:
+        """Returns the reason why a row is not the most or least that a text calls it."""
         said = None if near.column else superlative_in(near.own)
         if said is None:
             return ""
@@ -370,6 +390,10 @@ class ReadSource:
         return self._near_there[at]
 
     def _places(self, figure: Figure, reading: Reading) -> Iterator[int]:
+        """Yields the places of one reading: as it is, as a time, as a share, or in other units.
+
+        Examples: 19 years between two dates, 0.12 for 12 %, 4,412,000 kg for 4,412 tonnes.
+        """
         value, tolerance = reading.value * figure.scale, reading.tolerance * figure.scale
         for scale in self._scales | {figure.scale}:
             yield from self._near(value / scale, tolerance / scale, figure, scale, figure.unit)
