@@ -6,14 +6,14 @@ results of tools (`_following`), and returns the model's reply (`_reply`): tool 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from temporalio import activity
 
 from activities.agent.agent_doubts import other_words, read_others
 from activities.agent.early_doubts import early_doubts
+from activities.agent.first_prompt import FirstPrompt, joined
 from activities.agent.grounds import read_grounds
 from activities.agent.query_first import next_step, offered_tools, shown_tables
 from activities.agent.stored_conclusions import store_conclusion
@@ -22,15 +22,12 @@ from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnRepl
 from activities.model.conversation import Opening, texts_of
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
-from activities.model.prompt_fit import PromptWriter, brief_tokens
+from activities.model.prompt_fit import PromptWriter
 from activities.model.text_calls import is_written
 from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
 from activities.replies.agent_story import ToolUse, read_tool_uses
-from activities.store.artifacts import ArtifactStore
 from activities.store.reading import (
-    list_bytes,
-    read_findings,
     read_plan,
     read_records,
     read_small,
@@ -52,48 +49,6 @@ from temporal_supervisor.supervision.results.shown_links import without_links
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
 
 _CHOICES = 20  # of a question to a person: more do not fit on a screen
-
-
-@dataclass(frozen=True)
-class _FirstPrompt:
-    """The first prompt of a worker agent, by its parts.
-
-    `outputs` are those of an earlier conversation that is begun anew, `previous` is the finding to
-    be corrected, `tables` the list for an agent that begins with a query.
-    """
-
-    store: ArtifactStore
-    brief: SubtaskBrief
-    subtask: Subtask
-    attachments: Mapping[str, str | None]
-    previous: str | None
-    outputs: Sequence[tuple[str, str]]
-    outputs_failed: bool
-    tables: str
-    with_tools: bool
-
-    async def within(self, tokens: int) -> str:
-        """Returns the prompt; its findings, lists and outputs have at most so many tokens."""
-        brief = self.brief
-        findings = await read_findings(self.store, brief.dependencies, brief_tokens(tokens))
-        previous = self.previous
-        if previous is not None:
-            previous = cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2))
-        room = list_bytes(tokens)
-        request = prompts.worker_request(
-            self.subtask,
-            findings,
-            brief.missing,
-            self.attachments,
-            feedback=brief.feedback,
-            previous=previous,
-            with_tools=self.with_tools,
-            room=room,
-            names_items=brief.names_items,
-            tables=self.tables,
-        )
-        outputs = prompts.earlier_outputs(self.outputs, room, failed=self.outputs_failed)
-        return _joined([request, prompts.already_done(brief.effects), outputs])
 
 
 class AgentTurnActivities:
@@ -143,7 +98,7 @@ class AgentTurnActivities:
             parts.append(prompts.LAST_OUTPUT)
         if missing:
             parts.append(f"{prompts.WITHHELD} {missing}.")
-        return _joined(parts)
+        return joined(parts)
 
     async def _following(
         self,
@@ -243,7 +198,7 @@ class AgentTurnActivities:
         loaded: LoadedTeam,
         role: Role,
         room: int,
-    ) -> _FirstPrompt:
+    ) -> FirstPrompt:
         """Returns the first prompt as read from the store; its tables have `room` characters."""
         store = self._calls.store
         subtask = await self._subtask(brief)
@@ -258,7 +213,7 @@ class AgentTurnActivities:
         tables = ""
         if await self._queries_first(turn, loaded, role):
             tables = await shown_tables(self._teams, turn, loaded.toolbox, role, subtask, room)
-        return _FirstPrompt(
+        return FirstPrompt(
             store=store,
             brief=brief,
             subtask=subtask,
@@ -509,11 +464,6 @@ def _approval(
     definition = {"shown": loaded.toolbox.definitions([call.name]), "effects": tool.effects}
     call.definition_sha256 = arguments_sha256(definition)
     return json.dumps(arguments, ensure_ascii=False, indent=1)
-
-
-def _joined(parts: Iterable[str | None]) -> str:
-    """Returns the parts of a prompt as paragraphs, without empty ones."""
-    return "\n\n".join(filter(None, parts))
 
 
 def _in_text(text: str, forced: bool, role: Role) -> agent_tools.Conclusion | None:

@@ -239,7 +239,7 @@ class ToolActivities:
         return await loaded.toolbox.run(role, request.call.name, block.get("input"), context)
 
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
-        """Stores what a call returned, and returns the references."""
+        """Stores the output of a call, and returns the references to it."""
         put = partial(self._store.put_output, request.run.run_id)
         ref = await until_stored(lambda: put(ran.text))
         steps.show_text(spans.TOOL_RESULT, ran.text)

@@ -3,8 +3,7 @@
 `FileCache.reports` takes the entries of files and returns a report on each: its tables and its text
 as files of the cache. For each file `_report` looks for a stored report, else fetches the content,
 has child processes convert it (`_converted`, `_convert_one`), and moves the result into its place.
-`index`, `search`, `text` and `rows` read what was converted. `Files` keeps the reports of one team
-or run until its files change.
+`Files` keeps the reports of one team or run until its files change.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -38,8 +37,7 @@ from temporal_supervisor.supervision.contract.base import Model
 Json = dict[str, Any]
 
 _FILE_BYTES = 1 << 30  # of what a file is converted to
-# 200 MB of CSV take some 30 s of CPU, on a busy machine four times that.
-_CONVERSION_TIME = timedelta(minutes=4)
+_CONVERSION_TIME = timedelta(minutes=4)  # 200 MB of CSV take some 30 s of CPU, on a busy machine four times that
 _AT_ONCE = 2  # files of one run
 # A large file may take minutes: then there is a place left for small ones.
 _LARGE_BYTES = 1 << 20
@@ -47,8 +45,7 @@ _LARGE, _SMALL = PLACES.line(2), PLACES.line(2)
 _FAILED_INDEXES, _FAILED_SECONDS = 64, 600  # so many sets of documents are remembered for so long
 _PART_SECONDS = 3600  # a half written index of that age is nobody's
 _ZIP_TIME = timedelta(minutes=10)  # of all files in one zipped folder
-# What a converting process may reserve beside its libraries; it uses two thirds of that.
-_MEMORY_BYTES = 288 << 20
+_MEMORY_BYTES = 288 << 20  # what a converting process may reserve beside its libraries; it uses two thirds of that
 _CACHE_BYTES = 8 << 30  # the oldest go first
 _NAME_BYTES = 300
 _INDEXES = "indexes"
@@ -68,10 +65,7 @@ class FileEntry(Model):
 
 
 Fetch = Callable[[FileEntry, Path], Awaitable[None]]
-"""Writes the content of a file to a path.
-
-Raises FileNotFoundError with the reason if there is none any longer.
-"""
+"""Writes the content of a file to a path. Raises FileNotFoundError with the reason if there is none any longer."""
 
 
 def local_file(name: str, path: Path, problem: str | None = None) -> FileEntry:
@@ -79,8 +73,7 @@ def local_file(name: str, path: Path, problem: str | None = None) -> FileEntry:
     if problem:
         return FileEntry(name=name, problem=problem)
     with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return FileEntry(name=name, sha256=sha256, parts=[str(path)])
+        return FileEntry(name=name, sha256=hashlib.file_digest(file, "sha256").hexdigest(), parts=[str(path)])
 
 
 async def copy_file(file: FileEntry, target: Path) -> None:
@@ -125,12 +118,7 @@ class FileCache:
             for line in (_LARGE, _SMALL)
         )
 
-    async def reports(
-        self,
-        files: Iterable[FileEntry],
-        owner: str,
-        fetch: Fetch,
-    ) -> list[FileReport]:
+    async def reports(self, files: Iterable[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
         """Returns a report on each file, or each member of a zipped folder; table names are unique.
 
         A `data.toml` among them sets how tables are read, and describes them. `fetch` is called
@@ -140,21 +128,16 @@ class FileCache:
         files = list(files)
         room = RUN_CHARS // max(1, len(files))
         data_toml = next((file for file in files if file.name == DATA_TOML), None)
-        described: Described | str = ""  # a text is the problem with it
+        described: Described | str = ""
         if data_toml:
-            names = [file.name for file in files]
-            described = await self._description(data_toml, names, owner, fetch)
+            described = await self._description(data_toml, [file.name for file in files], owner, fetch)
 
         async def read_reports(file: FileEntry) -> list[Json]:
             if file is data_toml:
-                problem = described if isinstance(described, str) else None
-                return [{"name": file.name, "problem": problem}]
-            description: Json | None = None
-            reading = ""
-            if isinstance(described, Described):
-                description, reading = described.of_file(file.name)
+                return [{"name": file.name, "problem": described if isinstance(described, str) else None}]
             async with places:
-                found = await self._report(file, owner, fetch, description, reading)
+                said = described.of_file(file.name) if isinstance(described, Described) else (None, "")
+                found = await self._report(file, owner, fetch, *said)
                 return await asyncio.to_thread(all_fitted, found, room)
 
         kept = self._kept
@@ -163,21 +146,12 @@ class FileCache:
             await asyncio.to_thread(self._make_room)
         reports = [FileReport(**report) for several in found for report in several]
         for at, report in enumerate(reports):  # a name may hold anything
-            name = one_line(clean(report.name), _NAME_BYTES)
             problem = report.problem and one_line(clean(report.problem), limits.SENTENCE_BYTES)
-            reports[at] = replace(report, name=name, problem=problem)
+            reports[at] = replace(report, name=one_line(clean(report.name), _NAME_BYTES), problem=problem)
         unique = with_unique_tables(reports)
-        if isinstance(described, Described):
-            return await self._with_words(unique, described, owner)
-        return unique
+        return await self._with_words(unique, described, owner) if isinstance(described, Described) else unique
 
-    async def _description(
-        self,
-        file: FileEntry,
-        names: list[str],
-        owner: str,
-        fetch: Fetch,
-    ) -> Described | str:
+    async def _description(self, file: FileEntry, names: list[str], owner: str, fetch: Fetch) -> Described | str:
         """Returns the content of the `data.toml` next to files, or the problem with it."""
         if file.problem:
             return file.problem
@@ -185,8 +159,8 @@ class FileCache:
         made = Path(tempfile.mkdtemp(prefix="description.", dir=self._folder))
         try:
             await fetch(file, made / "fetched")
-            given = (str(made / "fetched"), names)
-            read: Json = await self._small.call(owner, _CONVERSION_TIME, "describe", *given)
+            asked = (str(made / "fetched"), names)
+            read: Json = await self._small.call(owner, _CONVERSION_TIME, "describe", *asked)
         except FileNotFoundError as gone:
             return str(gone)
         except (BoundExceeded, Failed) as problem:
@@ -197,41 +171,32 @@ class FileCache:
             return f"{read['problem']}. The files are read without it"
         return Described(**read)
 
-    async def _with_words(
-        self,
-        reports: list[FileReport],
-        described: Described,
-        owner: str,
-    ) -> list[FileReport]:
+    async def _with_words(self, reports: list[FileReport], described: Described, owner: str) -> list[FileReport]:
         """Returns the reports with the descriptions of a `data.toml`, under `about`.
 
         The report on the `data.toml` itself gets the descriptions that match nothing.
         """
         tables = [(at, table) for at, report in enumerate(reports) for table in report.tables]
         names = [report.name for report in reports if report.name != DATA_TOML]
-        known: list[list[Any]] = []
-        for at, table in tables:
-            columns = [column["name"] for column in table["columns"]]
-            known.append([reports[at].name, table["own"], columns, table.get("left_out", 0)])
-        given = (described.says, described.lines, names, known)
+        known = [
+            [reports[at].name, table["own"], [column["name"] for column in table["columns"]], table.get("left_out", 0)]
+            for at, table in tables
+        ]
         try:
-            found: Json = await self._small.call(owner, _CONVERSION_TIME, "described_tables", *given)
+            asked = (described.says, described.lines, names, known)
+            found: Json = await self._small.call(owner, _CONVERSION_TIME, "described_tables", *asked)
         except (BoundExceeded, Failed) as problem:
-            mistakes = [f"its words are in no table: {problem}"]
-            found = {"mistakes": mistakes, "about": [["", {}]] * len(tables)}
-
+            found = {"mistakes": [f"its words are in no table: {problem}"], "about": [["", {}]] * len(tables)}
         wrong = [one_line(clean(mistake), limits.SENTENCE_BYTES) for mistake in found["mistakes"]]
         new: list[list[Json]] = [[] for _ in reports]
-        for (at, table), (words, about_columns) in zip(tables, found["about"], strict=True):
-            new[at].append(with_about(table, words, about_columns))
-        completed: list[FileReport] = []
-        for report, own_tables in zip(reports, new, strict=True):
-            if report.name == DATA_TOML:
-                words = described.says.get("words", {})
-                completed.append(replace(report, words=words, mistakes=wrong))
-            else:
-                completed.append(replace(report, tables=own_tables))
-        return completed
+        for (at, table), (words, columns) in zip(tables, found["about"], strict=True):
+            new[at].append(with_about(table, words, columns))
+        return [
+            replace(report, words=described.says.get("words", {}), mistakes=wrong)
+            if report.name == DATA_TOML
+            else replace(report, tables=new[at])
+            for at, report in enumerate(reports)
+        ]
 
     async def index(self, reports: Sequence[FileReport], owner: str) -> Path:
         """Returns the full-text index over the documents of some files, which is built once.
@@ -262,8 +227,7 @@ class FileCache:
         Raises BoundExceeded and Failed.
         """
         index = await self.index(reports, owner)
-        given = (str(index), match, most)
-        found: Json = await self._small.call(owner, _SEARCH_TIME, "search_documents", *given)
+        found: Json = await self._small.call(owner, _SEARCH_TIME, "search_documents", str(index), match, most)
         return found
 
     async def text(self, file: str, place: str, owner: str) -> Json:
@@ -299,17 +263,13 @@ class FileCache:
         if PurePosixPath(file.name).name == DATA_TOML:
             words = f"only the {DATA_TOML} of the folder itself counts: name these tables there, by their paths"
             return [{"name": file.name, "problem": words}]
-        unread = unread_kind(file.name)
-        if unread:
-            return [{"name": file.name, "problem": unread}]
-
+        if why := unread_kind(file.name):
+            return [{"name": file.name, "problem": why}]
         content = " ".join(filter(None, [file.sha256, file.name, reading]))
         key = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
-        known = await asyncio.to_thread(_stored_reports, folder)
-        if known is not None:
+        if (known := await asyncio.to_thread(_stored_reports, folder)) is not None:
             return known
-
         self._folder.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=self._folder))
         fetched = made / "fetched"
@@ -319,35 +279,25 @@ class FileCache:
             except FileNotFoundError as gone:
                 return [{"name": file.name, "problem": str(gone)}]
             if (await asyncio.to_thread(local_file, "", fetched)).sha256 != file.sha256:
-                # Kept under that name, other runs would read it for the file that really has this
-                # content.
+                # Kept under that name, it would be what other runs read for the file that really has this content.
                 return [{"name": file.name, "problem": "its content is not what its list says"}]
             reports = await self._converted(file.name, fetched, owner, described)
             kept = await asyncio.to_thread(_move_into_place, reports, made, folder)
-        except (BoundExceeded, Failed) as problem:
-            # Perhaps the machine is busy: it is not kept, and the next run may have more luck.
+        except (BoundExceeded, Failed) as problem:  # perhaps of a busy machine: the next run may have more luck
             return [{"name": file.name, "problem": f"it can't be read: {problem}"}]
         finally:
             await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
         self._kept += 1
         return kept
 
-    async def _converted(
-        self,
-        name: str,
-        fetched: Path,
-        owner: str,
-        described: Json | None,
-    ) -> list[Json]:
+    async def _converted(self, name: str, fetched: Path, owner: str, described: Json | None) -> list[Json]:
         """Converts a file, or each member of a zipped folder. Raises BoundExceeded and Failed."""
         if not name.lower().endswith(".zip"):
             return [await self._convert_one(name, fetched, owner, described, FILE_CHARS)]
-        given = (str(fetched), name, str(fetched.parent), described)
-        members = await self._large.call(owner, _CONVERSION_TIME, "unpack", *given)
+        asked = (str(fetched), name, str(fetched.parent), described)
+        members = await self._large.call(owner, _CONVERSION_TIME, "unpack", *asked)
         fetched.unlink()
-        until = time.monotonic() + _ZIP_TIME.total_seconds()
-        room = RUN_CHARS
-        reports: list[Json] = []
+        until, reports, room = time.monotonic() + _ZIP_TIME.total_seconds(), list[Json](), RUN_CHARS
         for at, (inner, path, problem, said) in enumerate(members):
             if not problem and time.monotonic() > until:
                 problem = "it can't be read: the files before it took too long"
@@ -362,41 +312,27 @@ class FileCache:
             room = max(0, room - length(reports[-1]))
         return reports
 
-    async def _convert_one(
-        self,
-        name: str,
-        file: str | Path,
-        owner: str,
-        described: Json | None,
-        room: int,
-    ) -> Json:
+    async def _convert_one(self, name: str, file: str | Path, owner: str, described: Json | None, room: int) -> Json:
         """Returns a report on one file, in `room` characters. Raises BoundExceeded and Failed."""
-        given = (str(file), name, os.path.dirname(file), described, room)
+        asked = (str(file), name, os.path.dirname(file), described, room)
         try:
             is_large = os.path.getsize(file) >= _LARGE_BYTES
         except FileNotFoundError:
             is_large = False
         children = self._large if is_large else self._small
-        report: Json = await children.call(owner, _CONVERSION_TIME, "convert", *given)
+        report: Json = await children.call(owner, _CONVERSION_TIME, "convert", *asked)
         if report["document"] and name.lower().endswith(WITH_TABLES):
-            report |= await self._tables_of(children, report["document"], owner, *given)
+            report |= await self._tables_of(children, report["document"], owner, *asked)
         try:
             Path(file).unlink()
-        except FileNotFoundError:
-            # Another process may delete it: then the child's report is not kept.
+        except FileNotFoundError:  # another process may delete it: what the child says then is not kept
             raise Failed(name, "FileNotFoundError", "its copy was deleted meanwhile") from None
         return report
 
-    async def _tables_of(
-        self,
-        children: ChildProcesses,
-        document: Json,
-        owner: str,
-        *given: Any,
-    ) -> Json:
+    async def _tables_of(self, children: ChildProcesses, document: Json, owner: str, *asked: Any) -> Json:
         """Returns the tables in a document, and the document with notes on unreadable tables."""
         try:
-            found: Json = await children.call(owner, _CONVERSION_TIME, "convert_tables", *given)
+            found: Json = await children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
         except (BoundExceeded, Failed) as problem:
             found = {"tables": [], "notes": [f"its tables can't be read: {problem}"]}
         return {"tables": found["tables"], "document": {**document, "notes": found["notes"]}}
@@ -406,12 +342,21 @@ class FileCache:
 
         Indexes are counted separately. Abandoned parts of unfinished ones are deleted, too.
         """
+        now = datetime.now(UTC).timestamp()
+        for part in self._folder.parent.glob(f"files-*/{_INDEXES}/*.sqlite.*"):
+            with contextlib.suppress(OSError):
+                if now - part.stat().st_mtime > _PART_SECONDS:
+                    part.unlink()
+        sizes: list[tuple[float, int, Path]] = []
         whole = self._folder.parent
-        _delete_abandoned(whole.glob(f"files-*/{_INDEXES}/*.sqlite.*"))
         folders = (folder for folder in whole.glob("files-*/*") if folder.name != _INDEXES)
-        indexes = whole.glob(f"files-*/{_INDEXES}/*.sqlite")
+        for made in chain(folders, whole.glob(f"files-*/{_INDEXES}/*.sqlite")):
+            with contextlib.suppress(OSError):  # another process deletes or moves it
+                files = made.rglob("*") if made.is_dir() else [made]
+                size = sum(file.stat().st_size for file in files if file.is_file())
+                sizes.append((made.stat().st_mtime, size, made))
         total = 0
-        for _, size, made in sorted(_sizes(chain(folders, indexes)), reverse=True):
+        for _, size, made in sorted(sizes, reverse=True):
             total += size
             if total <= _CACHE_BYTES:
                 continue
@@ -419,24 +364,6 @@ class FileCache:
                 shutil.rmtree(made, ignore_errors=True)
             else:
                 made.unlink(missing_ok=True)
-
-
-def _delete_abandoned(parts: Iterable[Path]) -> None:
-    """Deletes parts of unfinished indexes that are too old to be at work."""
-    now = datetime.now(UTC).timestamp()
-    for part in parts:
-        with contextlib.suppress(OSError):
-            if now - part.stat().st_mtime > _PART_SECONDS:
-                part.unlink()
-
-
-def _sizes(made: Iterable[Path]) -> Iterator[tuple[float, int, Path]]:
-    """Yields when each file or folder was last used, its size, and its path."""
-    for path in made:
-        with contextlib.suppress(OSError):  # another process deletes or moves it
-            files = path.rglob("*") if path.is_dir() else [path]
-            size = sum(file.stat().st_size for file in files if file.is_file())
-            yield path.stat().st_mtime, size, path
 
 
 class Files:
@@ -459,8 +386,7 @@ class Files:
             reading = self._reading
             if reading is None or reading.done():  # one at a time, however often the files change
                 current = await asyncio.to_thread(self._state)
-                is_current = current == self._read_as
-                if reading is None or not (is_current and await asyncio.to_thread(_is_usable, reading)):
+                if reading is None or current != self._read_as or not await asyncio.to_thread(_is_usable, reading):
                     reading = self._reading = asyncio.create_task(self._read_reports())
                     self._read_as = current
         return await asyncio.shield(reading)

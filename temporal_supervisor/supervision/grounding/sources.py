@@ -1,8 +1,7 @@
 """The sources of a text, read once: their figures, and the places in them where a figure may be.
 
-A `Source` goes in; `ReadSource.find` returns the place of a figure, or None. The order: `_meant_at`
-yields the places whose value, scale and unit fit (`_places`, `_near`, `_agree`). `_doubt` has the
-evidence against a place: its sign, the row and column of a table, the words of a sentence.
+`ReadSource.find` returns the place of a figure. `_meant_at` yields the places whose value, scale
+and unit fit; `_doubt` has the evidence against a place: its sign, row, column or sentence.
 """
 
 import re
@@ -31,13 +30,7 @@ from temporal_supervisor.supervision.grounding.rows.contradictions import (
 )
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
 from temporal_supervisor.supervision.grounding.rows.queries import read_query
-from temporal_supervisor.supervision.grounding.rows.row_facts import (
-    Facts,
-    Mention,
-    Names,
-    Places,
-    words_of,
-)
+from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, Places, words_of
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
     Superlative,
     names_a_measure,
@@ -73,7 +66,6 @@ _LOOKED_AT = 100  # places of a figure: with more, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
 _ENDS = ("\n", ". ", "! ", "? ")
 _ROW_COUNT = re.compile(r"\d+ rows?\b")  # how the tools for tables end their output
-# At the beginning of a figure with a comma and a scale: "49,872 million", "$1,234k"; not "49,872".
 _GROUPED = re.compile(
     r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b",
     re.IGNORECASE,
@@ -184,8 +176,7 @@ class ReadSource:
     @cached_property
     def _units(self) -> frozenset[str]:
         """The units mentioned that a table names once for all figures, as in `generation_gwh`."""
-        apart = ("share", "time")
-        return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in apart)
+        return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in ("share", "time"))
 
     @cached_property
     def _gives_shares(self) -> bool:
@@ -270,12 +261,7 @@ class ReadSource:
         """True if the text has all words."""
         return self._all_words.issuperset(words)
 
-    def extremes_doubted(
-        self,
-        said: Superlative,
-        words: str,
-        mentions: Sequence[Mention],
-    ) -> Iterator[str]:
+    def extremes_doubted(self, said: Superlative, words: str, mentions: Sequence[Mention]) -> Iterator[str]:
         """Yields the reason why each row of some names is not the extreme that a text calls it.
 
         The reason is empty for a row that may be the extreme.
@@ -353,7 +339,6 @@ class ReadSource:
         return f"it is {own.digits} there, not −{own.digits}"
 
     def _not_the_extreme(self, near: Near, facts: Facts) -> str:
-        """Returns the reason why a row is not the most or least that a text calls it."""
         said = None if near.column else superlative_in(near.own)
         if said is None:
             return ""
@@ -390,10 +375,6 @@ class ReadSource:
         return self._near_there[at]
 
     def _places(self, figure: Figure, reading: Reading) -> Iterator[int]:
-        """Yields the places of one reading: as it is, as a time, as a share, or in other units.
-
-        Examples: 19 years between two dates, 0.12 for 12 %, 4,412,000 kg for 4,412 tonnes.
-        """
         value, tolerance = reading.value * figure.scale, reading.tolerance * figure.scale
         for scale in self._scales | {figure.scale}:
             yield from self._near(value / scale, tolerance / scale, figure, scale, figure.unit)

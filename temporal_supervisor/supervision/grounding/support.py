@@ -6,11 +6,6 @@ computed ratio. A quotation is supported by the same words in one source, an add
 address. What a tool computed counts only if the figures it was given are supported, so that no
 figure becomes true by being multiplied by one; so does a calculation written out. A figure of a
 table belongs to its row: another name, year or unit beside it in the text speaks against it.
-
-`check` takes a text and its sources, and returns each claim with the line that has it, or with the
-problem. It looks up the claims of `claims` (`looked_up`, by `Support.find`), then what is no claim
-of its own: small values, directions, names that no row joins, counts, cells, superlatives, and
-names that no source has.
 """
 
 import re
@@ -346,8 +341,7 @@ class Support:
             for read in self._accepted:
                 doubts += read.extremes_doubted(said, sentence, mentions)
             if doubts and all(doubts):
-                shown = one_line(sentence.strip(), limits.SENTENCE_BYTES)
-                yield CheckedClaim(text=shown, problem=doubts[0])
+                yield CheckedClaim(text=one_line(sentence.strip(), limits.SENTENCE_BYTES), problem=doubts[0])
 
     def parted_names(self, text: str) -> Iterator[CheckedClaim]:
         """Yields the sentences that join two names of a table which no row has together.
@@ -430,7 +424,6 @@ class Support:
         return in_tables(figure, self._accepted)
 
     def _find_figure(self, figure: Figure, near: Near | None = None) -> Found | None:
-        """Returns the place of a figure whose row and sentence fit the words near it."""
         if self._other_years(figure, near):
             return None
         for read in self._accepted:
@@ -483,7 +476,6 @@ def _as_span(claim: Claim) -> Found | None:
 
 
 def _within_limits(sources: Sequence[Source]) -> Iterator[Source]:
-    """Yields the beginnings of sources, as long as there is room for them."""
     room = GROUNDING_SOURCES_CHARS
     for source in sources:
         text = source.text[: min(room, limits.GROUNDED_CHARS)]
@@ -501,7 +493,6 @@ def _line(text: str, at: int) -> str:
 
 
 def _exact(value: Decimal) -> Figure:
-    """Returns the figure that a number is by itself, as exact as its decimals."""
     decimals = len(f"{value:f}".partition(".")[2])
     tolerance = Decimal(10) ** -decimals / 2
     return Figure(str(value), (Reading(value, tolerance),), Decimal(1), None, 0, 0, str(value))
