@@ -6,6 +6,7 @@
     listed_tables         the columns and values that the author was shown
 
 The other modules are the rules: `..._left_out` are in the question and in no query, `values_added`
-the other way round, `named_rows` and `mismatched_results` compare results. `other_queries` compares
-a query with others for the same question. How to add a rule: docs/faults.md.
+the other way round; `named_rows`, `row_order` and `mismatched_results` compare results.
+`other_queries` compares a query with others for the same question. How to add a rule:
+docs/faults.md.
 """

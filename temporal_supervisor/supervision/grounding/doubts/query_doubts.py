@@ -64,7 +64,7 @@ _ALWAYS: tuple[Rule, ...] = (
     notes_ignored,
     sorted_by_letters,
 )
-"""Rules that hold whatever else was read: about values that are nowhere at all, and misread ones."""
+"""Rules that hold whatever else was read: about values that are nowhere, or misread."""
 
 _WITHOUT_OTHER_TEXTS: tuple[Rule, ...] = (
     texts_added,
