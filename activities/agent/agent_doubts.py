@@ -34,19 +34,19 @@ async def doubts_of(
     question: str,
     sources: Sequence[Source],
     others: Sequence[Source] | None,
-    told: str = "",
+    finding: str = "",
 ) -> list[str]:
     """Returns the doubts about the queries of the conversation at `head`.
 
-    `sources` are what it has read, `others` are those of `read_others`, and `told` is the finding
+    `sources` are what it has read, `others` are those of `read_others`, and `finding` is the text
     that came of it.
     """
     # In threads: many rows beside a long question take a tenth of a second.
-    doubts = await asyncio.to_thread(query_doubts, question, sources, told)
+    doubts = await asyncio.to_thread(query_doubts, question, sources, finding)
     if others is None:
         return doubts
     first_call = await _first_call(calls, head)
-    given = (question, sources, others, first_call, told)
+    given = (question, sources, others, first_call, finding)
     return doubts + await asyncio.to_thread(other_query_doubts, *given)
 
 

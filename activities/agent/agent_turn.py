@@ -1,14 +1,19 @@
-"""The activity that makes one model call of a worker agent."""
+"""The activity that makes one model call of a worker agent.
+
+`call_model` begins a conversation by its brief (`_opening`, `_first_prompt`) or continues it by the
+results of tools (`_following`), and returns the model's reply (`_reply`): tool calls by reference
+(`_tool_calls`), or a conclusion, which is stored as a finding (`_add_finding`).
+"""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from temporalio import activity
 
 from activities.agent.agent_doubts import other_words, read_others
 from activities.agent.early_doubts import early_doubts
+from activities.agent.first_prompt import FirstPrompt, joined
 from activities.agent.grounds import read_grounds
 from activities.agent.query_first import next_step, offered_tools, shown_tables
 from activities.agent.stored_conclusions import store_conclusion
@@ -17,15 +22,12 @@ from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnRepl
 from activities.model.conversation import Opening, texts_of
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
-from activities.model.prompt_fit import PromptWriter, brief_tokens
+from activities.model.prompt_fit import PromptWriter
 from activities.model.text_calls import is_written
 from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
 from activities.replies.agent_story import ToolUse, read_tool_uses
-from activities.store.artifacts import ArtifactStore
 from activities.store.reading import (
-    list_bytes,
-    read_findings,
     read_plan,
     read_records,
     read_small,
@@ -47,48 +49,6 @@ from temporal_supervisor.supervision.results.shown_links import without_links
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
 
 _CHOICES = 20  # of a question to a person: more do not fit on a screen
-
-
-@dataclass(frozen=True)
-class _FirstPrompt:
-    """The first prompt of a worker agent, by its parts.
-
-    `outputs` are those of an earlier conversation that is begun anew, `previous` is the finding to
-    be corrected, `tables` the list for an agent that begins with a query.
-    """
-
-    store: ArtifactStore
-    brief: SubtaskBrief
-    subtask: Subtask
-    attachments: Mapping[str, str | None]
-    previous: str | None
-    outputs: Sequence[tuple[str, str]]
-    outputs_failed: bool
-    tables: str
-    with_tools: bool
-
-    async def within(self, tokens: int) -> str:
-        """Returns the prompt; its findings, lists and outputs have at most so many tokens."""
-        brief = self.brief
-        findings = await read_findings(self.store, brief.dependencies, brief_tokens(tokens))
-        previous = self.previous
-        if previous is not None:
-            previous = cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2))
-        room = list_bytes(tokens)
-        request = prompts.worker_request(
-            self.subtask,
-            findings,
-            brief.missing,
-            self.attachments,
-            feedback=brief.feedback,
-            previous=previous,
-            with_tools=self.with_tools,
-            room=room,
-            names_items=brief.names_items,
-            tables=self.tables,
-        )
-        outputs = prompts.earlier_outputs(self.outputs, room, failed=self.outputs_failed)
-        return _joined([request, prompts.already_done(brief.effects), outputs])
 
 
 class AgentTurnActivities:
@@ -138,7 +98,7 @@ class AgentTurnActivities:
             parts.append(prompts.LAST_OUTPUT)
         if missing:
             parts.append(f"{prompts.WITHHELD} {missing}.")
-        return _joined(parts)
+        return joined(parts)
 
     async def _following(
         self,
@@ -238,7 +198,7 @@ class AgentTurnActivities:
         loaded: LoadedTeam,
         role: Role,
         room: int,
-    ) -> _FirstPrompt:
+    ) -> FirstPrompt:
         """Returns the first prompt as read from the store; its tables have `room` characters."""
         store = self._calls.store
         subtask = await self._subtask(brief)
@@ -253,7 +213,7 @@ class AgentTurnActivities:
         tables = ""
         if await self._queries_first(turn, loaded, role):
             tables = await shown_tables(self._teams, turn, loaded.toolbox, role, subtask, room)
-        return _FirstPrompt(
+        return FirstPrompt(
             store=store,
             brief=brief,
             subtask=subtask,
@@ -280,7 +240,13 @@ class AgentTurnActivities:
         shown = [(f"{use.name} {use.arguments}", use.output or "") for use in good or answered]
         return shown, not good
 
-    async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
+    async def _labels(
+        self,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        place: str,
+    ) -> tuple[Labels, list[str]]:
         """Returns the labels of all that the model has read with this call, and the tools withheld.
 
         The tools are the provider's, which the model may not have after that.
@@ -306,19 +272,20 @@ class AgentTurnActivities:
                 given = given | record.labels
         return labels | given, loaded.toolbox.withheld(role, given, labels | given)
 
-    async def _reply(self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered) -> TurnReply:
+    async def _reply(
+        self,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        answered: Answered,
+    ) -> TurnReply:
         """Returns the reply, with the finding that it gives, stored."""
         message = answered.message
         text = message.text().strip()
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         # A call of `finish` beside others is refused like a wrong call.
         finish = calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
-        concluded = None
-        if finish is not None:
-            given, beside = finish.get("input"), text
-            if not text and agent_tools.points_back(given):
-                beside = await self._last_text(answered.head)
-            concluded = agent_tools.read_finish(given, beside)
+        concluded = await self._finished(finish, text, answered.head) if finish else None
         reply = TurnReply(
             head=answered.head,
             stop_reason=FINISH_TOOL if concluded else message.stop_reason,
@@ -340,22 +307,50 @@ class AgentTurnActivities:
         elif text and (turn.last or not calls):
             concluded = _in_text(text, turn.last, role)
         if concluded:
-            stored = await store_conclusion(self._calls, turn, loaded, role, answered, concluded)
-            reply.finding = stored.finding
-            reply.misfit = stored.misfit
-            reply.ungrounded = stored.is_ungrounded
-            reply.empty = stored.empty
-            reply.impossible = concluded.outcome == "impossible"
-            reply.unclear = concluded.unclear
-            if stored.empty in ("failed_call", "no_rows"):
-                # A small model talks of the failure again, and makes no other call.
-                reply.repeats |= (await self._calls.window(turn.run, turn.model)).is_small
+            await self._add_finding(reply, turn, loaded, role, answered, concluded)
         elif turn.last:
             reply.earlier = await self._earlier_finding(turn, loaded, role, answered)
         kept = reply.finding or reply.earlier
         if kept:
             reply.preview = kept.summary
         return reply
+
+    async def _finished(
+        self,
+        finish: Json,
+        text: str,
+        head: str,
+    ) -> agent_tools.Conclusion | None:
+        """Returns the conclusion in a call of `finish`; None if nobody can read it.
+
+        `text` is beside the call. Where the call points back to a text, and there is none beside
+        it, the last one before it is taken.
+        """
+        given = finish.get("input")
+        if not text and agent_tools.points_back(given):
+            text = await self._last_text(head)
+        return agent_tools.read_finish(given, text)
+
+    async def _add_finding(
+        self,
+        reply: TurnReply,
+        turn: TurnInput,
+        loaded: LoadedTeam,
+        role: Role,
+        answered: Answered,
+        concluded: agent_tools.Conclusion,
+    ) -> None:
+        """Stores a conclusion, and adds it to the reply as its finding."""
+        stored = await store_conclusion(self._calls, turn, loaded, role, answered, concluded)
+        reply.finding = stored.finding
+        reply.misfit = stored.misfit
+        reply.ungrounded = stored.is_ungrounded
+        reply.empty = stored.empty
+        reply.impossible = concluded.outcome == "impossible"
+        reply.unclear = concluded.unclear
+        if stored.empty in ("failed_call", "no_rows"):
+            # A small model talks of the failure again, and makes no other call.
+            reply.repeats |= (await self._calls.window(turn.run, turn.model)).is_small
 
     async def _earlier_finding(
         self,
@@ -439,9 +434,10 @@ class AgentTurnActivities:
         return asked
 
     async def _last_text(self, head: str) -> str:
-        """Returns the last text that the model wrote beside its tool calls; empty if it wrote none."""
+        """Returns the last text that the model wrote beside its tool calls; empty without one."""
         for entry in reversed(await self._calls.conversations.chain(head)):
-            if text := entry.reply.text().strip():
+            text = entry.reply.text().strip()
+            if text:
                 return text
             if any(map(prompts.is_correction_request, texts_of(entry.input))):
                 break  # before it is the finding to be corrected
@@ -468,11 +464,6 @@ def _approval(
     definition = {"shown": loaded.toolbox.definitions([call.name]), "effects": tool.effects}
     call.definition_sha256 = arguments_sha256(definition)
     return json.dumps(arguments, ensure_ascii=False, indent=1)
-
-
-def _joined(parts: Iterable[str | None]) -> str:
-    """Returns the parts of a prompt as paragraphs, without empty ones."""
-    return "\n\n".join(filter(None, parts))
 
 
 def _in_text(text: str, forced: bool, role: Role) -> agent_tools.Conclusion | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from activities.agent.agent_doubts import doubts_of, outputs_of
-from activities.agent.grounds import asked, read_grounds
+from activities.agent.grounds import read_grounds, subtask_of
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import Entry, texts_of
 from activities.model.journalled_call import ModelCalls
@@ -39,7 +39,7 @@ async def early_doubts(
     keep = partial(calls.store.put_output, turn.run.run_id)
     grounds = await read_grounds(calls.conversations, turn.head, toolbox, keep)
     sources = [*grounds.texts, *latest]
-    return await doubts_of(calls, turn.head, asked(chain), sources, others)
+    return await doubts_of(calls, turn.head, subtask_of(chain), sources, others)
 
 
 def _has_heard(chain: Sequence[Entry]) -> bool:

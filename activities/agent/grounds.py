@@ -35,6 +35,7 @@ _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 
 # A reviewer's feedback and the finding under review prove nothing. Outputs of tools are sources of
 # their own, so their copies in the brief are none.
+# Example: a block from `<feedback>` to `</feedback>`, each on a line of its own.
 _NO_GROUND = re.compile(
     rf"<(feedback|previous_finding|{EARLIER_OUTPUTS})>\n(?:(?!<\1>\n).)*?\n</\1>",
     re.DOTALL,
@@ -93,7 +94,7 @@ class Grounds:
         return len([source for source in sources if source != BRIEF])
 
 
-def told(chain: list[Entry]) -> str:
+def instructions_of(chain: list[Entry]) -> str:
     """Returns the instructions to the author of a conversation: rules, subtask, later messages.
 
     The material of the brief is left out.
@@ -108,7 +109,7 @@ def told(chain: list[Entry]) -> str:
     return "\n".join(lines)
 
 
-def asked(chain: list[Entry]) -> str:
+def subtask_of(chain: list[Entry]) -> str:
     """Returns the subtasks of a conversation, as its first message has them."""
     return "\n".join(_subtasks(chain))
 

@@ -51,7 +51,12 @@ def offered_tools(role: Role, toolbox: Toolbox) -> list[str]:
 
 
 async def shown_tables(
-    teams: StoredTeams, turn: TurnInput, toolbox: Toolbox, role: Role, subtask: Subtask, room: int
+    teams: StoredTeams,
+    turn: TurnInput,
+    toolbox: Toolbox,
+    role: Role,
+    subtask: Subtask,
+    room: int,
 ) -> str:
     """Returns the tables that a subtask names, else all, with their values, in `room` characters.
 

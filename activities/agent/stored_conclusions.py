@@ -10,7 +10,13 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from activities.agent.agent_doubts import doubts_of, read_others
-from activities.agent.grounds import Grounds, asked, needs_data, read_grounds, told
+from activities.agent.grounds import (
+    Grounds,
+    instructions_of,
+    needs_data,
+    read_grounds,
+    subtask_of,
+)
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import Entry
 from activities.model.journalled_call import Answered, ModelCalls
@@ -86,7 +92,7 @@ async def store_conclusion(
     if role.grounding == "tools" and conclusion.text:
         claims = await asyncio.to_thread(check, text, grounds.texts)
         others = await read_others(calls, turn)
-        question = asked(chain)
+        question = subtask_of(chain)
         doubts = await doubts_of(calls, answered.head, question, grounds.texts, others, text)
     is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
     known = grounds.links(untrusted=bool(answered.labels.untrusted))
@@ -150,11 +156,11 @@ def _emptiness(
     if opening is not None and is_echo(text, opening.system):
         return "says_nothing"
 
-    asked = told(chain)
+    instructions = instructions_of(chain)
     # Read one by one: a long report is never empty, and its claims take long to read.
     made = (claim.text for claim in all_claims(text))
     hands_in_code = role.grounding == "knowledge"  # it has no data to query
-    if is_empty(text, asked, made, hands_in_code=hands_in_code):
+    if is_empty(text, instructions, made, hands_in_code=hands_in_code):
         return "says_nothing"
     return None
 

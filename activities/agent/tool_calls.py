@@ -1,4 +1,9 @@
-"""The activity that runs one tool call of a worker agent, within the rights of its role."""
+"""The activity that runs one tool call of a worker agent, within the rights of its role.
+
+In comes a reference to the call, out go references to its output. `run_tool` reads the call from
+the conversation (`_shown_block`), asks the policy, and either refuses it, shows an earlier output,
+or has the toolbox run it: a call with effects through `_once`, which runs none a second time.
+"""
 
 import asyncio
 import json
@@ -14,7 +19,13 @@ from activities import steps
 from activities.agent.grounds import read_grounds
 from activities.agent.outside_answers import OutsideAnswers
 from activities.contracts.run_contracts import RunRef
-from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
+from activities.contracts.turn_contracts import (
+    ToolCallRef,
+    ToolInput,
+    ToolReply,
+    ToolResultRef,
+    arguments_sha256,
+)
 from activities.heartbeat import until_stored
 from activities.model.conversation import ConversationStore, Entry, texts_of, tool_results
 from activities.model.port import Json, ModelEndpoint, Window
@@ -50,6 +61,7 @@ from temporal_supervisor.supervision.replies.written_calls import same_arguments
 _TOOL_PREVIEW_BYTES = 512
 _UNKNOWN = Window(limits.UNKNOWN_WINDOW_TOKENS)
 _MISUSES = {FINISH_TOOL: FINISH_MISUSE, ASK_TOOL: ASK_MISUSE}  # what asks a person never comes here
+_NOT_SHOWN = "This call is not the one that was shown. Nothing was run."
 ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings without a kind of their own
 
 
@@ -67,8 +79,9 @@ class ToolActivities:
     async def run_tool(self, request: ToolInput) -> ToolReply:
         """Runs the call and stores its output; a failure of the tool is an output, too.
 
-        The arguments come from the conversation, the rights from the stored team: neither from the workflow. An error
-        that is raised is one of the call's surroundings, and no tool has run, or none that has effects.
+        The arguments come from the conversation, the rights from the stored team: neither from the
+        workflow. An error that is raised is one of the call's surroundings, and no tool has run, or
+        none that has effects.
         """
         try:
             return await self._call(request)
@@ -85,51 +98,71 @@ class ToolActivities:
             self._teams.load(request.team_ref), self._conversations.entry(request.head)
         )
         block, name = _shown_block(entry.reply.tool_uses(), request.call), request.call.name
-        if block is None or name in _MISUSES:
-            words = _MISUSES[name] if block else "This call is not the one that was shown. Nothing was run."
-            return await self._reply(request, ToolRun(words, is_error=True))
+        if block is None:
+            return await self._refuse(request, _NOT_SHOWN)
+        if name in _MISUSES:
+            return await self._refuse(request, _MISUSES[name])
         if name == READ_OUTPUT_TOOL:
             return await self._reply(request, await self._read_output(request, entry, block))
-        steps.show_text(spans.TOOL_ARGUMENTS, block.get("input"))
+
+        arguments = block.get("input")
+        steps.show_text(spans.TOOL_ARGUMENTS, arguments)
+        run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(name), loaded.team.role(request.role)
-        if tool is not None and tool.name in role.tools:
-            if is_written(request.call.call_id) and tool.effects != "read":
-                return await self._reply(request, ToolRun(WRITTEN_MISUSE, is_error=True))
-            if tool.is_fixed and (known := await self._made_before(request, entry, block)):
-                return await self._reply(request, known)
-            labels = entry.labels | loaded.toolbox.labels_of(role, entry.reply.provided_uses())
-            verdict = policy.decide(tool, labels, block.get("input"))
-            # What a person approved has the arguments in the conversation: see _shown_block.
-            approved = verdict == "ask" and request.call.waits_for is not None
-            if verdict != "allowed" and not approved:
-                words = NOT_APPROVED if verdict == "ask" else REFUSED
-                return await self._reply(request, ToolRun(words, is_error=True))
-            if tool.effects != "read":
-                done = f"{name}({_values(block.get('input'))})"
-                return await self._once(request, done, partial(self._run, request, loaded, block))
-        return await self._reply(request, await self._run(request, loaded, block))
+        if tool is None or tool.name not in role.tools:
+            return await self._reply(request, await run())  # the toolbox refuses it in words
+
+        if is_written(request.call.call_id) and tool.effects != "read":
+            return await self._refuse(request, WRITTEN_MISUSE)
+        known = await self._made_before(request, entry, block) if tool.is_fixed else None
+        if known is not None:
+            return await self._reply(request, known)
+
+        labels = entry.labels | loaded.toolbox.labels_of(role, entry.reply.provided_uses())
+        verdict = policy.decide(tool, labels, arguments)
+        # What a person approved has the arguments in the conversation: see _shown_block.
+        is_approved = verdict == "ask" and request.call.waits_for is not None
+        if verdict != "allowed" and not is_approved:
+            return await self._refuse(request, NOT_APPROVED if verdict == "ask" else REFUSED)
+        if tool.effects == "read":
+            return await self._reply(request, await run())
+        return await self._once(request, f"{name}({_values(arguments)})", run)
+
+    async def _refuse(self, request: ToolInput, words: str) -> ToolReply:
+        """Returns these words as the error of a call that is not run."""
+        return await self._reply(request, ToolRun(words, is_error=True))
 
     async def _read_output(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun:
-        """Returns a page of an earlier output of the same conversation, or of a finding that its brief names."""
+        """Returns a page of an earlier output of the same conversation.
+
+        Findings that the brief names can be read so as well, by the ids of their subtasks.
+        """
         try:
             call = read_call(block.get("input"))
-            refs = [finding.text_ref for finding in request.findings if finding.subtask_id == call.output]
-            found = read_text(self._store, refs[0]) if refs else earlier_output(self._conversations, request.head, call)
-            text = await found
-            opening = (await self._conversations.entry([*entry.ancestors, request.head][0])).opening
+            named = (each for each in request.findings if each.subtask_id == call.output)
+            finding = next(named, None)
+            if finding is not None:
+                text = await read_text(self._store, finding.text_ref)
+            else:
+                text = await earlier_output(self._conversations, request.head, call)
+            opening = (await self._first_entry(request, entry)).opening
             window = await self._window(request.run, opening.model) if opening else _UNKNOWN
             return ToolRun(page(text, call, page_chars(window.tokens, window.output_chars)))
         except ValueError as error:
             return ToolRun(str(error), is_error=True)
+
+    async def _first_entry(self, request: ToolInput, entry: Entry) -> Entry:
+        """Returns the entry that began the conversation of a call."""
+        return await self._conversations.entry([*entry.ancestors, request.head][0])
 
     async def _window(self, run: RunRef, model: str) -> Window:
         traits = await granted_traits(self._store, run.run_id, run.grant_ref, model)
         return self._endpoint.window(model, traits)
 
     async def _made_before(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun | None:
-        """Returns words in place of the output if it stands in the conversation, to the same call; else None.
+        """Returns words in place of the output, if the conversation has it after an equal call.
 
-        One that the model no longer sees whole is given again.
+        None if there is none, or if the model no longer sees it whole: then it is given again.
         """
         chain = [*(await self._conversations.entries(entry.ancestors)).values(), entry]
         seen = 0  # outputs so far: the first `cleared` ones are shown as previews
@@ -146,16 +179,22 @@ class ToolActivities:
             seen += len(results)
         return None
 
-    async def _once(self, request: ToolInput, done: str, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
-        """Runs a call with effects unless it was begun before, be it before a reset: then its result is returned.
+    async def _once(
+        self,
+        request: ToolInput,
+        done: str,
+        run: Callable[[], Awaitable[ToolRun]],
+    ) -> ToolReply:
+        """Runs a call with effects, unless it was begun before, perhaps before a reset.
 
-        `done` is what is said of it to whoever takes over the subtask.
+        Then it returns the stored result. `done` names the call to whoever takes over the subtask.
         """
         again = f".{len(request.call.replies)}" if request.call.replies else ""
         call = f"{request.head}/{request.call.index}{again}"
         started, result = effect_keys(request.run.run_id, call)
         if not await self._store.create(started, b""):
-            if (stored := await self._store.find(result)) is not None:
+            stored = await self._store.find(result)
+            if stored is not None:
                 return ToolReply.model_validate_json(stored)
             unknown = await self._reply(request, ToolRun(UNKNOWN_OUTCOME, is_error=True))
             return unknown.model_copy(update={"effect": f"{done} was begun, its outcome is unknown"})
@@ -169,9 +208,12 @@ class ToolActivities:
 
     async def _run(self, request: ToolInput, loaded: LoadedTeam, block: Json) -> ToolRun:
         async def brief() -> str | None:
-            """Returns the text that began the conversation; None if untrusted text had a part in it."""
+            """Returns the text that began the conversation.
+
+            None if untrusted text had a part in it.
+            """
             entry = await self._conversations.entry(request.head)
-            first = await self._conversations.entry([*entry.ancestors, request.head][0])
+            first = await self._first_entry(request, entry)
             return None if first.labels.untrusted else "\n".join(texts_of(first.input))
 
         async def links() -> set[str]:
@@ -182,8 +224,10 @@ class ToolActivities:
             return grounds.links(untrusted=bool(entry.labels.untrusted))
 
         context = ToolContext(
-            replies={asked: await read_text(self._store, ref) for asked, ref in request.call.replies},
-            attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
+            replies={question: await read_text(self._store, ref) for question, ref in request.call.replies},
+            attachments={
+                attachment.name: partial(read_text, self._store, attachment.ref) for attachment in request.attachments
+            },
             idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,
             files=self._teams.files_of(request.run),
@@ -191,16 +235,25 @@ class ToolActivities:
             links=links,
             once=partial(self._outside_answers.fetch_once, request.run.run_id),
         )
-        return await loaded.toolbox.run(loaded.team.role(request.role), request.call.name, block.get("input"), context)
+        role = loaded.team.role(request.role)
+        return await loaded.toolbox.run(role, request.call.name, block.get("input"), context)
 
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
+        """Stores the output of a call, and returns the references to it."""
         put = partial(self._store.put_output, request.run.run_id)
         ref = await until_stored(lambda: put(ran.text))
         steps.show_text(spans.TOOL_RESULT, ran.text)
-        artifacts = []
+        artifacts: list[ArtifactRef] = []
         for new in ran.artifacts:
             key = await until_stored(partial(put, new.data))
-            artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
+            artifacts.append(
+                ArtifactRef(
+                    name=new.name,
+                    media_type=new.media_type,
+                    bytes=len(new.data),
+                    ref=key,
+                )
+            )
         result = ToolResultRef(
             call_id=request.call.call_id,
             ref=ref,
@@ -214,21 +267,32 @@ class ToolActivities:
 
 
 def _is_same(one: Json, other: Json) -> bool:
-    """True if two calls ask one tool for one thing."""
-    given, meant = one.get("input"), other.get("input")
-    named = one.get("name") == other.get("name")
-    return named and isinstance(given, dict) and isinstance(meant, dict) and same_arguments(given, meant)
+    """True if two calls have one tool and the same arguments, in whatever order."""
+    if one.get("name") != other.get("name"):
+        return False
+    first, second = one.get("input"), other.get("input")
+    if not isinstance(first, dict) or not isinstance(second, dict):
+        return False
+    return same_arguments(first, second)
 
 
 def _values(arguments: object) -> str:
-    """Returns the values of a call's arguments in one line, as much of them as tells calls apart."""
+    """Returns the values of a call's arguments in one line, enough of them to tell calls apart."""
     values = arguments.values() if isinstance(arguments, dict) else [arguments]
-    shown = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values)
+    shown: list[str] = []
+    for value in values:
+        shown.append(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     return one_line(clean(", ".join(shown)), limits.LINE_BYTES)
 
 
 def _shown_block(blocks: list[Json], call: ToolCallRef) -> Json | None:
-    """Returns the block of a reply that was shown and hashed as this call; None if it is another one by now."""
-    block = blocks[call.index] if call.index < len(blocks) else {}
-    same = (block.get("id"), block.get("name")) == (call.call_id, call.name)
-    return block if same and arguments_sha256(block.get("input")) == call.arguments_sha256 else None
+    """Returns the block of a reply that was shown and hashed as this call.
+
+    None if another block, or none, is in its place by now.
+    """
+    if call.index >= len(blocks):
+        return None
+    block = blocks[call.index]
+    if (block.get("id"), block.get("name")) != (call.call_id, call.name):
+        return None
+    return block if arguments_sha256(block.get("input")) == call.arguments_sha256 else None

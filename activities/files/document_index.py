@@ -17,6 +17,7 @@ _GROWTH = 10  # what passages repeat (title, place) makes a text at most so many
 _SMALL_CHARS = 100_000  # of a text that may grow more
 _READ_CHARS = 190_000  # of one document: a little less than a tool's output is kept
 _PLACES_SHOWN = 30  # of a document, where the one asked for is none of them
+# "3", "page 3", "S. 3"; not "chapter 3".
 _PAGE = re.compile(r"(?i)^(?:pages?|pp?\.?|seite|s\.?)?\s*(\d{1,4})$")
 
 

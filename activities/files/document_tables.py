@@ -1,7 +1,9 @@
 """The tables in documents, web pages, Word files and Markdown, as rows of texts.
 
-A cell that spans several rows or columns is repeated in each of them, as a reader sees it. A table
-of one column or one row is layout and left out, and so is one that only arranges other tables.
+`document_tables` takes the path of a document and yields its tables, by one reader for each kind of
+file: `html_tables`, `word_tables`, `markdown_tables`. A cell that spans several rows or columns is
+repeated in each of them (`SpannedRows`), as a reader sees it. A table of one column or one row is
+layout and left out, and so is one that only arranges other tables.
 
 The readers run in a child process. They take time in proportion to the file, and memory for the
 texts of its tables.
@@ -17,7 +19,15 @@ from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
-from activities.files.document_files import HEADING, TWICE, attribute, local_name, read_document, word_parts, word_texts
+from activities.files.document_files import (
+    HEADING,
+    TWICE,
+    attribute,
+    local_name,
+    read_document,
+    word_parts,
+    word_texts,
+)
 
 _TABLES = 200  # of one document; more are navigation
 _CELLS = 2_000_000  # of all tables of a document: some 200 MB of texts
@@ -127,7 +137,8 @@ class _OpenTable:
     arranges: bool = False
 
 
-_HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+_HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)  # in the attribute `style`
+_TITLE = re.compile("h[1-6]|caption")
 _UNSEEN = {"script", "style", "template", "noscript", "title"}
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 _BREAKS = {"br", "p", "div", "li", "tr"}
@@ -148,12 +159,13 @@ class _PageReader:
 
     def start(self, tag: str, attributes: Any) -> None:
         """Handles the start of an element."""
-        if self._unseen or tag in _UNSEEN or "hidden" in attributes or _HIDDEN.search(attributes.get("style", "")):
+        is_hidden = "hidden" in attributes or _HIDDEN.search(attributes.get("style", ""))
+        if self._unseen or tag in _UNSEEN or is_hidden:
             self._unseen += tag not in _VOID
             return
         if tag == "table":
             self._begin_table(attributes)
-        elif tag == "caption" or re.fullmatch("h[1-6]", tag):
+        elif _TITLE.fullmatch(tag):
             self._title = []
         elif self._open:
             self._start_inside(self._open[-1], tag, attributes)
@@ -165,8 +177,8 @@ class _PageReader:
             table.cells = []
         elif tag in ("td", "th"):
             self._cell = []
-            spans = (attributes.get("colspan"), _COLUMNS), (attributes.get("rowspan"), _SPAN)
-            self._span = (_count(*spans[0]), _count(*spans[1]))
+            columns = _count(attributes.get("colspan"), _COLUMNS)
+            self._span = columns, _count(attributes.get("rowspan"), _SPAN)
             if table.cells is None:
                 table.cells = []
         elif tag in _BREAKS and self._cell is not None:
@@ -186,7 +198,7 @@ class _PageReader:
         if self._unseen:
             self._unseen -= tag not in _VOID
             return
-        if self._title is not None and (tag == "caption" or re.fullmatch("h[1-6]", tag)):
+        if self._title is not None and _TITLE.fullmatch(tag):
             self._end_title(tag)
         if not self._open:
             return
@@ -227,9 +239,12 @@ class _PageReader:
             return
         grid = SpannedRows()
         width = max((sum(cell.columns for cell in row) for row in table.rows), default=0)
-        # one text over the whole width is a title or a heading between rows
-        rows = [[Span(row[0].text)] if len(row) == 1 and row[0].columns >= width else row for row in table.rows]
-        found = FoundTable([grid.row(row) for row in rows], table.above, _header(table.headings), grid.repeats)
+        rows: list[list[str]] = []
+        for row in table.rows:
+            # One text over the whole width is a title, or a heading between rows.
+            has_whole_width = len(row) == 1 and row[0].columns >= width
+            rows.append(grid.row([Span(row[0].text)] if has_whole_width else row))
+        found = FoundTable(rows, table.above, _header(table.headings), grid.repeats)
         if found.is_data:
             self.found.append(found)
 
@@ -326,13 +341,17 @@ def _word_tables(part: IO[bytes]) -> Iterator[FoundTable]:
 
 
 def _add_word_row(table: _WordTable, row: ElementTree.Element) -> None:
-    texts, reaching = list[str](), dict[int, str]()
+    """Adds a row, with the texts that reach down into it from the cells above."""
+    texts: list[str] = []
+    reaching: dict[int, str] = {}
     texts += [""] * min(_COLUMNS, _number(row.find("{*}trPr/{*}gridBefore")) or 0)
     cells = row.findall(".//{*}tc")
     for cell in cells:
         text = _text("".join(word_texts(cell)))
         merge = cell.find("{*}tcPr/{*}vMerge")
-        at, width = len(texts), min(_COLUMNS, _number(cell.find("{*}tcPr/{*}gridSpan")) or 1)
+        at = len(texts)
+        width = min(_COLUMNS, _number(cell.find("{*}tcPr/{*}gridSpan")) or 1)
+        # A cell that spans rows begins with `restart`; those below it have another value, or none.
         if merge is not None and attribute(merge, "val") != "restart":
             text = table.reaching.get(at, text)
         if merge is not None:
@@ -355,9 +374,9 @@ def _number(element: ElementTree.Element | None) -> int | None:
 # --- Markdown -----------------------------------------------------------------------------------
 
 
-# The line below the names of the columns.
+# The line below the names of the columns: "|---|---|", ":--- | ---:"; not "a | b".
 _RULE = re.compile(r" {0,3}\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")  # "```python", "~~~"
 _BATCH = 500  # rows that the library sees at a time: it keeps some KiB of each cell
 
 
@@ -375,10 +394,10 @@ def markdown_tables(path: Path, out: Path) -> Iterator[FoundTable]:
             fence = opened[1]
         elif found := HEADING.match(line):
             heading = _text(found[1])
-        elif (
-            "|" in line and at + 1 < len(lines) and "|" in lines[at + 1] and _RULE.fullmatch(lines[at + 1].rstrip("\r"))
-        ):
-            end = next((end for end in range(at + 2, len(lines)) if not _is_row(lines[end])), len(lines))
+        elif _begins_table(lines, at):
+            end = at + 2
+            while end < len(lines) and _is_row(lines[end]):
+                end += 1
             table = FoundTable(_markdown_rows(lines[at:end]), heading[:_ABOVE_CHARS], header=1)
             if table.is_data:
                 yield table
@@ -387,9 +406,19 @@ def markdown_tables(path: Path, out: Path) -> Iterator[FoundTable]:
         at += 1
 
 
+def _begins_table(lines: list[str], at: int) -> bool:
+    """True if a line has the names of columns: bars, and a rule below it."""
+    if at + 1 == len(lines):
+        return False
+    below = lines[at + 1]
+    return "|" in lines[at] and "|" in below and _RULE.fullmatch(below.rstrip("\r")) is not None
+
+
 def _is_row(line: str) -> bool:
     """True if a line continues a table; an empty line, a heading or a fence ends it."""
-    return bool(line.strip()) and not line.lstrip().startswith(("#", "```", "~~~", ">")) and "|" in line
+    if "|" not in line:
+        return False
+    return not line.lstrip().startswith(("#", "```", "~~~", ">"))
 
 
 def _markdown_rows(lines: list[str]) -> list[list[str]]:
@@ -407,14 +436,17 @@ def _markdown_rows(lines: list[str]) -> list[list[str]]:
                 batch.append([])
             elif token.type == "inline" and batch:
                 batch[-1].append(inline(token.children))
-        rows += islice(batch, 1 if rows else 0, None)  # the names of the columns come with each batch
+        # The names of the columns come with each batch.
+        rows += islice(batch, 1 if rows else 0, None)
     return [row[:_COLUMNS] for row in rows if any(row)]
 
 
 def _markdown_text(parser: Any, tokens: Any) -> str:
     """Returns a cell's text without markup: links, bold, code."""
-    breaks = ("softbreak", "hardbreak")
-    parts = ["" if not token.content and token.type not in breaks else token.content or " " for token in tokens or []]
+    parts: list[str] = []
+    for token in tokens or []:
+        is_break = token.type in ("softbreak", "hardbreak")
+        parts.append(token.content or (" " if is_break else ""))
     return _text("".join(re.sub(r"<br\s*/?>", " ", part) for part in parts))
 
 

@@ -1,4 +1,10 @@
-"""Files of a team or a run, each converted once for its content, and their index."""
+"""Files of a team or a run, each converted once for its content, and their index.
+
+`FileCache.reports` takes the entries of files and returns a report on each: its tables and its text
+as files of the cache. For each file `_report` looks for a stored report, else fetches the content,
+has child processes convert it (`_converted`, `_convert_one`), and moves the result into its place.
+`Files` keeps the reports of one team or run until its files change.
+"""
 
 import asyncio
 import contextlib

@@ -1,8 +1,10 @@
-"""Questions to an endpoint in the background of a Worker, and the memory of the answers.
+"""The probe of a model endpoint: its facts, found out in the background of a Worker.
 
-Lists and windows are asked for at each start, because a restarted server may have another window.
-Questions that cost tokens are asked once for an address and a model, and remembered in a file of
-the cache folder.
+`EndpointProbe.start` asks the questions of `endpoint_questions`, in three steps: the list of models
+and their windows; their traits, by requests of a few tokens; a window that no list names, by a long
+prompt. Lists and windows are asked for at each start, because a restarted server may have another
+window. Traits are asked for once for an address and a model, and remembered in a file of the cache
+folder (`EndpointMemory`).
 """
 
 import asyncio
@@ -66,14 +68,17 @@ def _key(address: str, model: str) -> str:
 
 
 class EndpointProbe:
-    """The facts that this process knows about its endpoint, asked for from `start` on.
+    """The facts that this process knows about its endpoint, found out from `start` on.
 
     Before that, and without an endpoint, it knows nothing. `models` are chosen by the operator;
     without any, the only model that the endpoint lists is asked about.
     """
 
     def __init__(
-        self, endpoint: ModelEndpoint | None = None, models: Sequence[str] = (), memory: EndpointMemory | None = None
+        self,
+        endpoint: ModelEndpoint | None = None,
+        models: Sequence[str] = (),
+        memory: EndpointMemory | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._models = list(dict.fromkeys(models))
@@ -107,7 +112,12 @@ class EndpointProbe:
                 await self._known.wait()
         return self._facts
 
-    async def _learn_facts(self, endpoint: ModelEndpoint, report: Callable[[EndpointFacts], None]) -> None:
+    async def _learn_facts(
+        self,
+        endpoint: ModelEndpoint,
+        report: Callable[[EndpointFacts], None],
+    ) -> None:
+        """Asks all questions. Reports the facts before the last ones, which may take minutes."""
         try:
             self._facts = await list_models(endpoint)
             while not self._facts.asked:
@@ -141,9 +151,11 @@ class EndpointProbe:
             traits = self._facts.traits(model)
             if traits.window is not None or is_known(model):
                 continue
-            if (window := await probe_window(endpoint, model)) is None:
+            window = await probe_window(endpoint, model)
+            if window is None:
                 continue
-            _log.warning("%s at %s cuts long prompts to %s tokens", model, endpoint.endpoint, f"{window:,}")
+            cut = f"{window:,}"
+            _log.warning("%s at %s cuts long prompts to %s tokens", model, endpoint.endpoint, cut)
             self._add_traits(model, traits.model_copy(update={"window": window}))
 
     def _add_traits(self, model: str, traits: ModelTraits) -> None:

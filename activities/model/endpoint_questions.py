@@ -39,6 +39,7 @@ _THINKING_TOKENS = 1024  # the least that the API takes
 DEFAULT_WINDOW = 4096  # Ollama's on most machines
 _LONG_WORDS = 4600  # a word is a token: with the template around it more than that window, less than the next size
 _CUT_SHARE = 0.95  # of them that are read if nothing was cut
+# A line of the parameters that Ollama lists: "num_ctx    8192".
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})", re.MULTILINE)
 
 NOT_YET = (ErrorKind.PROVIDER_UNREACHABLE, ErrorKind.PROVIDER_ERROR, ErrorKind.OVERLOADED, ErrorKind.IDLE_TIMEOUT)

@@ -31,6 +31,7 @@ _DEFAULT = re.compile(r"\{default: [^{}]*+\}")  # as the SDK writes it into a de
 _TAIL_MARKS = 2
 _MARK: Json = {"cache_control": {"type": "ephemeral"}}
 _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
+# "claude-opus-5-5", "claude-haiku-5", "claude-3.5"; not "gpt-5".
 _NAME = re.compile(r"claude-(?:[a-z]+-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)")
 _ADAPTIVE_SINCE = (4, 6)
 _OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), ((4, 0), 32_000))  # what is older counts as unknown

@@ -24,6 +24,7 @@ from temporal_supervisor.supervision.base.text import size
 _TIME = timedelta(seconds=3)  # of one check; honest ones take milliseconds
 _MEMORY_BYTES = 128 << 20
 _MODULE = "activities.replies.schema_rules"
+# "-12.5", "0"; not "012", "1e3".
 _PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?")
 _FORMS = 256  # of so many schemas a process remembers how they are sent
 # A pool of its own: an answer that waits for its check waits for no file. Two: a slow check does

@@ -18,7 +18,9 @@ _JOINED_CHARS = 150  # of all cells above a column
 _ABOVE = 12  # rows above the header that are kept
 _ABOVE_CHARS = 300  # of each
 _LOWER = 0.6  # of the first rows: data, whatever stands above
+# "1.5", "12%", "$"; not "12".
 _MARKED = re.compile(r"[0-9][.,][0-9]|[%$€£]")
+# "2004-05-02", "2.5.2004"; not "2004".
 _DAY = re.compile(r"[0-9]{1,4}[./-] ?[0-9]{1,2}[./-] ?[0-9]{1,4}")
 _YEAR = re.compile(r"(?:18|19|20)\d\d")
 

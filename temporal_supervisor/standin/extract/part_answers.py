@@ -25,8 +25,10 @@ _LOOKS_UP = re.compile(
     r"sql|statement|query|search|keyword|^q$|^terms?$|id$|key|slug|ref|path|document|url|attachment|^name$|"
     r"expression|formula|title|question|table|place"
 )
+# Arguments that open a document: "document_id", "url"; not "query".
 _OPENS = re.compile(r"id$|key|slug|ref|path|document|url|attachment|^name$")
 _SEARCHES = re.compile("query|search|keyword")
+# "notes.md"; not "notes".
 _IS_FILE = re.compile(r"\.\w{1,7}$")
 _OUTPUT_CHARS = 600  # of a tool that does something: its whole output is what it did
 

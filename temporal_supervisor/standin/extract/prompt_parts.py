@@ -8,8 +8,11 @@ from temporal_supervisor.standin.lookup.word_forms import key_stems, shared_stem
 from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.supervision.base import prompt_marks as marks
 
+# "- analyst: reads tables (tools: query_data)": the name, the purpose, the tools.
 _ROLE = re.compile(r"^\s*[-*]\s*([A-Za-z][\w-]*):\s*+(.+?)(?:(?<!\s)\s*+\((tools:[^()]*+)\))?(?<!\s)\s*+$")
+# 'id="t1"', 'role = "analyst"'; not 'id=t1'.
 _ATTRIBUTE = re.compile(r'(?<![\w-])([\w-]++)\s*+=\s*+"([^"]*+)"')
+# "write_report", "formatter"; not "rewrite".
 _COMPOSES = re.compile(r"(?:\b|_)(writ|format|compos|draft|edit)", re.IGNORECASE)
 _QUERIES = re.compile(r"query|queries|sql|tables?(?![a-z])", re.IGNORECASE)
 _QUESTION = re.compile(r"^.*?\bQuestion:\s*(.+)$", re.MULTILINE)

@@ -9,18 +9,22 @@ from temporal_supervisor.standin.lookup.table_questions import TableAnswer, tabl
 from temporal_supervisor.standin.lookup.tables import example_query, parse_examples, parse_tables
 from temporal_supervisor.standin.lookup.word_forms import key_words
 
+# "12 * (3 + 4)", "0.5/2"; not "12 apples".
 _ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")
 
 _QUESTION_WORD = r"(?:what|why|how|which|who|when|where)\b"
+# Between parts: "How many? Where", "... and which", ", how"; not "salt and pepper".
 _NEXT_PART = re.compile(
     rf"(?<=[?;])\s++|,?(?<!\s)\s++and\s++(?={_QUESTION_WORD})|,\s++(?={_QUESTION_WORD})", re.IGNORECASE
 )
+# "Please write a short report on it.", "Be brief."; not "What was written?".
 _WRITES = re.compile(
     r"^(?:please\s+)?(?:write|draft|compose|format|prepare|make)\b.*\b(?:report|memo|note|document|letter|summary|"
     r"file|brief|page|text)\b.*$|^be brief\.?$",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+# "2004-05-02", "2004-2009", "1/2/2004"; not "4-2".
 _DATE_OR_RANGE = re.compile(r"\d{4}-\d{1,4}(?:-\d+)?|\d+(?:-\d+){2,}|\d+(?:/\d+){2,}")
 _OWN_WORDS = 2  # a part with fewer borrows those of the part before it
 

@@ -7,6 +7,7 @@ from temporal_supervisor.standin.lookup.word_forms import clip, key_lines, key_s
 from temporal_supervisor.standin.server.api_request import Json
 
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled
+# "1,234", "-0.5"; not "v1", "12m".
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 _YEARS = range(1500, 2200)
 _TEXT_CHARS = 300
@@ -14,8 +15,10 @@ _ANSWER_FIELD = "value"  # of a form for one answer
 # Lines that tell a result, as `results_in_words` writes them.
 _COUNTED = re.compile(r"Count: (?P<value>[\d,]+) ")
 _BEST = "(?:Highest|Lowest|Latest|Earliest|Most|Fewest)"
+# "Highest wins: Bob (12 wins)".
 _EXTREME = re.compile(rf"{_BEST} [^:]{{1,99}}: [^(]{{1,99}}\((?P<rows>[^()]{{1,2000}})\)")
 _NAME_OF, _VALUE_OF = "(?P<name>[^(;]{1,99}?)", r"(?P<value>[\d.,-]{1,40})"
+# "Most wins: Bob, 12;".
 _RANKED = re.compile(rf"{_BEST} [^:]{{1,99}}: {_NAME_OF}, {_VALUE_OF}(?=[.;])")
 # A label at the beginning of a line, and its value.
 _STATED = r"^[\s*_|>-]*{name}[\s*_]*[:=|]\s*(?P<value>\S.*)$"

@@ -116,6 +116,7 @@ _TITLE_CHARS = 120
 _NAME_CHARS = 200  # an argument that may be longer is a question or a text, no name to look up
 _MOST_CHARS = re.compile(r"maxLength\W+(\d+)")  # a strict schema says it in the description
 _NAME = re.compile(r"(?<=[a-z,;:] )(?!I\b)[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
+# '[a-document p. 3] text', '- [b] text', '"id": "x7"'; not 'text [a]'.
 _ID = re.compile(
     r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\n]{1,120}?)(?: p\. \d{1,5})?\]"  # a page is no part of it
     r"|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})",

@@ -15,8 +15,10 @@ _MOST = 5
 _PARAGRAPH_REST = 2  # sentences after the one that was found, where a reason is asked for
 _A_WORD_MISSING = 3  # one word in so many may be said otherwise
 _NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w-]+|(?<=\()[A-Z][\w-]+")  # capitals that begin no sentence
+# "twenty-one"; not "twenty one".
 _COMPOUND = re.compile(r"(?<!\w)\w++(?:-\w++)+")
 _BREAKS = re.compile(r"[-\s]")
+# "Why", "what caused it"; not "what".
 _REASON = re.compile(r"\b(why|what (?:made|explains?|caused|led)|reasons?|causes?)\b", re.IGNORECASE)
 _GIVES_REASON = re.compile(
     r"\b(because|since|due|owing|so that|therefore|caused?|causes|reasons?|led to|leads to|thanks to|as a result|after|"

@@ -8,16 +8,22 @@ from temporal_supervisor.standin.lookup.word_forms import stems
 
 Kind = Literal["number", "text", "time"]
 
+# "table race (rider VARCHAR)", "- table race (rider, laps)"; not "tables (a)".
 _LISTED = re.compile(r"^\s*(?:- )?table\s+([^\s()]+)\s*\((.*)$", re.IGNORECASE)
 _NAME = r"""("[^"]++"|(?<![^\s",():;])[^\s",():;]++)"""
+# 'rider VARCHAR, ', '"laps led" DECIMAL(3,1)'.
 _TYPED = re.compile(_NAME + r"\s++([A-Z][A-Z0-9_]*+(?:\([^()]*+\))?)(?:, |$)")
 _SUMMED = re.compile(r'("[^"]+"|[^\s",():;]+): ')
+# "  rider: Bob, Jon"; not "rider: Bob".
 _DETAIL = re.compile(r'^\s+("[^"]+"|[^\s",():;]+):\s+(.+)$')
+# "0 to 20", "2004-05-02 to 2004-10-31"; not "one to two".
 _RANGE = re.compile(r"^(-?\d\S*) to (-?\d\S*)(?: \S+)?$")
+# "Bob, ... and 31 more"; not "one more".
 _MORE = re.compile(r",? ?(?:\.\.\.|…)? ?and \d+ more$")
 _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")
 _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "REAL", "NUMERIC")
 _TIMES = ("DATE", "TIMESTAMP")
+# "2004", "2004-05", "2004-05-02 10:30"; not "204".
 _MOMENT = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?)?")
 _TIME_WORDS = frozenset({"date", "year", "month", "quarter", "week", "day", "time", "period", "when"})
 _UNIT_WORDS = """

@@ -16,8 +16,10 @@ _SPAN = re.compile(r"^(-?\d\S*) to (-?\d\S*)$")
 _MORE = re.compile(r",?(?<!\s)\s*+(?:(?:\.\.\.|…)\s*+)?and \d++ more\s*$")
 _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")
 _TIME_NAMES = {"date", "year", "month", "quarter", "week", "day", "time", "period"}
+# "2004", "2004-05-02", "2004-Q1"; not "204".
 _TIME_VALUE = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?|-?Q[1-4])?")
 _NUMBER = re.compile(r"[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+# "12 * 3 = 36"; not "a = b".
 _RESULT = re.compile(r"=\s*(-?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)\s*$", re.IGNORECASE)
 _RULE = re.compile(r":?-+:?")  # below the header of a table
 _BAR = re.compile(r"(?<!\\)\|")
@@ -230,6 +232,7 @@ def _operand(value: str) -> str:
 
 
 _EXAMPLE = re.compile(rf'<{EXAMPLE} question="([^"]*)">(.*?)</{EXAMPLE}>', re.DOTALL)
+# "t.rider = 'Bob'", "year IN (2004, 2005)"; not "rider <> 'Bob'".
 _CONDITION = re.compile(r"(?<!\w)((?:\w++\.)?(\w++))\s*+(?:=\s*('(?:[^']|'')*')|\bIN\s*\(([^()]*)\))", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _TIME = re.compile(r"(?<![\d.])(?:1[5-9]|20|21)\d\d(?:-(?:0[1-9]|1[0-2]))?(?!\d)")

@@ -19,7 +19,9 @@ _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s\b")
 # a source in brackets belongs to the sentence before it
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\bp\.)\s+(?!\[[^\[\]\n]{1,80}\](?:\s|$))(?=[\"'(\[]?[A-Z0-9])")
+# "- item", "1. item"; not "item".
 _ITEM = re.compile(r"^(?:[-*>]|\d{1,2}[.)])\s+")
+# "Confidence: 0.9", "| a |", "---"; not "Note: a".
 _LABELS = re.compile(r"^(confidence|limitations?|sources?)\s*:|^[#|_]|^---", re.IGNORECASE)
 _FIGURE = re.compile(r"(?<![\w.])\d[\d.,]*")
 _ALIKE = 6  # letters that two forms of a word have in common

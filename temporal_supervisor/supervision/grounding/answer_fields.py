@@ -38,7 +38,9 @@ from temporal_supervisor.supervision.grounding.written_figures import (
     whole_values,
 )
 
+# The breaks between words: in "mean_wind", "mean wind", "meanWind".
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+# "Esbjerg: 7", "Esbjerg (DK)", "Esbjerg - 7"; not "Saint-Malo".
 _NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
 _NAME_WORDS = 6  # more make a sentence, which names no row
 _STEM = 6  # letters of a word: Germany and German are one name
@@ -46,12 +48,15 @@ _SHORT = 2  # letters of a word that may stand within any other
 _QUOTES = " \"'“”„«»*_."
 _RANK_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 _RANKS = {word: rank for rank, word in enumerate(_RANK_WORDS.split(), 1)}
+# "7 of 12", "12"; not "123", "1.5".
 _SMALL_DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?!\d|[.,]\d)")
 _NAME_WORD = re.compile(r"[^\W\d_]{2,}")
+# "how many days", "total number of days", "wie oft"; not "how much".
 _HOW_MANY = re.compile(
     r"\b(?:how (?:many|often)|(?:total )?number of|wie (?:viele|oft)|combien)\b",
     re.IGNORECASE,
 )
+# "no permits", "didn't", "keine"; not "one".
 _NOTHING = re.compile(
     r"\b(?:no|not|none|zero|nil|nobody|never|nothing|neither|without|"
     r"kein\w*|null|nicht\w*|nie\w*|ohne|"

@@ -19,11 +19,14 @@ _MOST_CHARS = 200  # of one calculation
 _MOST_FIGURES = 12
 _NEAR_CHARS = 80  # of words that say a sign, around a result
 _MOST_READINGS = 64  # of all its figures together: 1,234 may be 1.234
+# The end of what is before a result: "3 × 4 = ", "3 × 4 = EUR "; not "= 12".
 _EQUALS = re.compile(r"[=≈][^\d=≈\n]{0,12}$")
 _MAY_CALCULATE = re.compile(r"[=≈(]")
 _OTHERS_END = re.compile(r"[\n=≈]")
+# Behind a result, its calculation: " (3 × 1,850)", " EUR (3 × (1 + 2))".
 _BRACKET = re.compile(rf"[^\d()\n]{{0,16}}\(((?:[^()]|\([^()]{{0,{_MOST_CHARS}}}\)){{1,{_MOST_CHARS}}})\)")
 _SIGNS = str.maketrans("×·−–÷", "**--/")
+# A multiplication: "3 x 4", "3x4"; not "max".
 _TIMES = re.compile(r"(?<![^\W\d_])x(?![^\W\d_])")
 _WORDS = re.compile(r"(?<!\w)[^\W\d_]{1,12}(?!\w)|[$€£¥%\s]")  # they say what is counted
 _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {

@@ -14,6 +14,7 @@ from temporal_supervisor.supervision.grounding.support import Found, Support, lo
 from temporal_supervisor.supervision.grounding.units import declared_scales
 from temporal_supervisor.supervision.grounding.wording.near_words import Near
 
+# "[t1]", "[t1, t2]"; not the text of a link, "[t1](https://...)".
 MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _AROUND_CLAIM = " .;,-*|#>。"
 _BETWEEN_MARKS = " ,;"

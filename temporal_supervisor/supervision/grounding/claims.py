@@ -31,6 +31,7 @@ _QUOTED = re.compile(
 _BLOCK_QUOTE = re.compile(r"(?:^[ \t]{0,3}>[^\n]*\n?)+", re.MULTILINE)
 _QUOTE_WORDS = 4  # fewer are a name or a term
 _TLD = r"(?:com|org|net|gov|edu|mil|int|io|ai|info|eu|de|at|ch|fr|it|es|nl|uk|jp|cn|us|ca|au)"
+# "https://example.org/a", "www.example.org", "office@example.org", "10.1000/xyz", "example.org".
 _ADDRESS = re.compile(
     r"\bhttps?://[^\s<>\"'`|\\^{}]{3,2000}|\bwww\.[^\s<>\"'`|\\^{}]{3,2000}"
     r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"
@@ -42,7 +43,9 @@ _TRAILING = ".,;:!?)]}*_'\"’”"
 _MARK = re.compile(r"\[([\w.,;: /-]{1,80})\](?!\()")  # [t2], [12], [a-document]
 _MARKS_END = re.compile(r"\s?[,;]\s?")
 _SENTENCE_END = re.compile(r"[.!?]\s|\n")
+# "notes/report.pdf", "report.pdf p. 3"; not "report".
 _FILE = re.compile(r"[\w./ -]{1,76}\.[A-Za-z]{2,5}(?: p\. \d{1,5})?")
+# "[1] The report", "[1]: The report" at the beginning of a line; not "[1] 2004".
 _FOOTNOTE = re.compile(r"^[ \t]{0,3}\[(\d{1,3})\](?=:?[ \t]+\D)", re.MULTILINE)
 _YEARS = range(1500, 2101)
 # A count is in no row.
@@ -54,6 +57,7 @@ _KEPT_TEXTS = 64  # whose claims are remembered: several rules ask for those of 
 _KEPT_CHARS = 600  # and for those of one sentence of a source; long texts would take much memory
 _CLAUSE_CHARS = 120  # of a clause that a small value ends
 _SPAN_CHARS = 300  # around a time, where the dates stand between which it lies
+# "a ... b", "a […] b", "a [of them] b"; not "a. b".
 _ELLIPSIS = re.compile(r"\[?(?:\.{3}|…)\]?|\[[^\]]{0,40}\]")
 _QUOTE_MARKS = str.maketrans("‘’‚‛′“”„«»‐‑‒–—−", "'''''\"\"\"\"\"------")
 

@@ -1,4 +1,8 @@
-"""The sources of a text, read once: their figures, and where in them a figure may stand."""
+"""The sources of a text, read once: their figures, and the places in them where a figure may be.
+
+`ReadSource.find` returns the place of a figure. `_meant_at` yields the places whose value, scale
+and unit fit; `_doubt` has the evidence against a place: its sign, row, column or sentence.
+"""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -66,8 +70,8 @@ _GROUPED = re.compile(
     r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b",
     re.IGNORECASE,
 )
-_HUNDRED_IN_TEXT = re.compile(r"(?<![\d.])100(?![\d.])")
-_DIVISOR = re.compile(r"/\s?\(?\s?(\d{1,24}(?:\.\d{1,24})?)")
+_HUNDRED_IN_TEXT = re.compile(r"(?<![\d.])100(?![\d.])")  # "* 100"; not "2100", "100.5"
+_DIVISOR = re.compile(r"/\s?\(?\s?(\d{1,24}(?:\.\d{1,24})?)")  # 12 in "36 / (12 + 3)"
 _DIGIT = re.compile(r"\d")
 _YEAR_OR_DAY = re.compile(r"\d{1,4}")
 
@@ -286,6 +290,7 @@ class ReadSource:
         return [self.places.facts(at, self._names) for at in places]
 
     def _meant_at(self, figure: Figure) -> Iterator[tuple[int, Figure]]:
+        """Yields the places of a figure, each with the form of it that is there."""
         for each in (figure, *figure.others):
             for reading in each.readings:
                 yield from ((at, each) for at in self._places(each, reading))

@@ -71,7 +71,7 @@ Found = tuple[str, str, str]
 """The name of the source that has a claim, the line, and the reference of the source."""
 
 _TWO = 2
-_DIFFERENCE = re.compile(r"[-−–/÷]")
+_DIFFERENCE = re.compile(r"[-−–/÷]")  # a difference or a ratio: "9 - 4", "9 / 4"; not "9 + 4"
 
 
 def check(

@@ -93,12 +93,14 @@ def _word(pattern: str) -> re.Pattern[str]:
 
 
 _FIELD_UNITS = {"ms": r"ms|m/s|met(?:er|re)s per second", "kmh": r"kmh|km/h|kilomet(?:er|re)s per hour"}
+# The unit at the end of a name: "depth_m", "weight_t"; not "form".
 _ENDING = re.compile(r"(?<=[^\W_]_)[mgt]\b")
 _MONEY_HEAD = re.compile(
     rf"(?<!{LETTER})(?:{CURRENCY}\s?(?P<after>[km]|bn)(?!{LETTER})|(?P<before>{OF_MONEY}))", re.IGNORECASE
 )
 
 
+# "12%", "growth rate", "Anteil", "percent"; not "12 m".
 _SHARES = re.compile(
     r"%|(?<![^\W_])(?:per\s?cents?|pct|pp|percentages?|rates?|shares?|ratios?|proportions?|"
     r"margins?|yields?|returns?|growth|weight\w*|interest|coupon|quota|quote|anteile?|"
@@ -120,12 +122,14 @@ _MEASURED = {
     "data": r"sizes?|storage|memory|disks?|download\w*|traffic|bandwidth|files?|größe|speicher\w*|"
     r"taille|tamaño",
 }
+# All amounts are so: "in thousands of euros", "USD millions"; not "two millions".
 _DECLARED = re.compile(
     r"\bin\s(?:[^\W\d]{1,12}\.?[$€£]?\s){0,3}"
     r"(?P<word>thousands|millions|billions|tausend|millionen|tsd|mio|mrd)\b"
     r"|\b(?:[$€£]|usd|eur)\s?(?:in\s)?(?P<bare>thousands|millions|billions)\b",
     re.IGNORECASE,
 )
+# "($000)", "$'000s", "€000"; not "$5,000".
 _THOUSANDS_IN_DIGITS = re.compile(
     r"[$€£]\s?['’]?000['’]?s?(?![\d,.])|\(['’]?000['’]?s?\)",
 )

@@ -29,17 +29,20 @@ _SIGNIFICANT = 3  # a round number with so many digits that count is as exact as
 # The first digit stands alone so that a search skips to it.
 _DIGITS = r"\d(?:\d{0,2}(?:[,.'’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,]\d{1,12})?|\d{0,23}(?:[.,]\d{1,24})?)"
 _POWER = r"(?:[eE][-+]?\d{1,3}|\s?[x×·*]\s?10(?:\^|\*\*)?(?:[-−]?\d{1,3}|⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
+# "1,234.5", "12 million euros", "1.2e3 kg", "12k".
 _FIGURE = re.compile(
     rf"(?P<digits>{_DIGITS})(?P<power>{_POWER})?"
     rf"(?:[\s\u00a0]?(?P<scale>{SCALE})|[\s\u00a0]?(?P<money>{OF_MONEY})|(?P<letter>{LETTER_SCALE}))?"
     rf"(?:[\s\u00a0-]?(?P<unit>{UNIT}))?",
     re.IGNORECASE,
 )
+# The end of what is before the digits: "EUR ", "US$".
 _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
 # Directly before the digits, or before their currency: "a - 5" and "3-5" have none.
 _MINUS = re.compile(r"(?:^|[\s(|=:\[*])[-−–][$€£¥]?\Z")
 # Not $, which also matches before a line's end.
 _IN_A_WORD = re.compile(rf"(?:{LETTER}|[.,]|[A-Za-z][-‑])\Z")
+# The end of what is before the digits: "about ", "more than ", "~"; not "the ".
 _ABOUT = re.compile(
     r"(?:\b(?:(?P<near>about|around|approximately|approx\.?|roughly|circa|ca\.|some|etwa|rund|ungefähr|environ|près de|"
     r"unos|unas)|nearly|almost|over|above|below|under|more than|less than|up to|at least|knapp|gut|fast|über|unter|"
@@ -53,8 +56,10 @@ _SECTION_WORDS = (
     r"sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|tabelle|"
     r"chapitre|tableau|annexe"
 )
+# The end of what is before the digits: "section ", "§ "; not "sections ".
 _SECTION = re.compile(rf"(?:\b(?:{_SECTION_WORDS})(?<!s)\s|[§第]\s?)$", re.IGNORECASE)
 _SECTION_NUMBER = re.compile(r"\d{1,2}\.\d{1,2}")
+# The end of what is before the digits: "step ", "pages 3-", "#"; not "the ".
 _LABEL = re.compile(
     r"(?:\b(?:steps?|items?|no\.|numbers?|points?|questions?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|phases?|"
     r"levels?|parts?|options?|rule|rank|top|seiten?|zeilen?|spalten?|schritt|punkt|nr\.|lignes?|filas?|p[áa]ginas?|"
@@ -64,13 +69,16 @@ _LABEL = re.compile(
 _LABEL_DIGITS = 4  # laws have as many sections, and files lines
 # 12.3 and 14.5 million
 _JOINING = re.compile(r"\s?(?:and|to|or|vs\.?|und|bis|oder|auf|et|à|ou|a|[-–—/,、和至到])\s?")
+# The end of what is before the digits: "Confidence: ".
 _SURE = re.compile(r"(?:confidence|konfidenz|confiance|confianza)\W{0,6}$", re.IGNORECASE)
 _SURE_AFTER = re.compile(r"\s?-?(?:confiden|konfidenz|sicher\b)", re.IGNORECASE)
+# The end of what is before the digits: "ISO "; not "USD ", "FROM ".
 _ACRONYM = re.compile(
     r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)[A-Z&]{2,6} $"
 )
 # 21st, 5G, 2010.csv, 1.2.3, 15.03.2017.
 _JOINED = re.compile(rf"(?!\d){LETTER}|\.[A-Za-z]|\.\d+\.\d|\.[12]\d{3}(?!\d)")
+# "1. First", "## 2 Results", "1.2) Then"; not "1.5 million".
 _LIST_NUMBER = re.compile(
     r"^[ \t>]*(?:#{1,6}[ \t]*)?\d{1,3}(?:\.\d{1,3})*[.)][ \t]|^[ \t>]*#{1,6}[ \t]*\d{1,3}[ \t]", re.MULTILINE
 )
@@ -80,7 +88,9 @@ _DATE = re.compile(
     r"|\b(?:am|vom|zum|bis|ab|seit) (?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.(?!\d)",
     re.IGNORECASE,
 )
+# "12 rows", "12.5"; not "v12", "12a".
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
+# "Gold: 4", "the rank is 4."; not "is 4 days".
 _SMALL_VALUE = re.compile(
     r"(?:\s(?:is|was|are|were|beträgt|betrug|ist|war|=)|[\w)*]:\**)\s\**"
     r"(?P<minus>[-−])?(?P<digits>\d{1,2})\**"

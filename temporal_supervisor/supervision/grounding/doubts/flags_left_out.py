@@ -43,7 +43,7 @@ def _is_flag(column: ListedColumn) -> bool:
 
 
 def _reads(shape: QueryShape, name: str) -> bool:
-    """True if a query has the name of a column, in quotes or as a word of its own."""
+    """True if a query has the name of a column, in quotes or as a whole word."""
     if name.lower() in (each.lower() for each in shape.names):
         return True
     return has_whole(shape.bare, name.lower())

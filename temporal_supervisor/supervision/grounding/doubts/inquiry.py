@@ -1,4 +1,9 @@
-"""A question beside all that was read to answer it: queries with their rows, tables, and other texts."""
+"""An inquiry: a question beside all that was read to answer it.
+
+`Inquiry` takes the question and the outputs of the tools. It sorts these into queries that found
+rows (`AnsweredQuery`), lists of tables (their columns), and other texts. The rules of this room
+ask it for what they compare: `only_query`, `columns`, `known_words`, and the like.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,11 +28,14 @@ from temporal_supervisor.supervision.grounding.rows.queries import Query, read_q
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Source
 
+# The digits anywhere in a text: 1994 and 05 in "1994-05", 12.5 in "12.5 m".
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
+# A whole cell that is a number, also with signs: "-3", "$ 1,234.50", "12 %"; not "12 m", "2nd".
 _NUMBER = re.compile(r"[^\w\s]{0,3}-?\d[\d,. ]*%?")
+# A whole cell that one can calculate with: "-3", "12.50"; not "1,234" or "12%".
 PLAIN_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
-_COMPARED_ROWS = 50  # nobody adds up more of them without a tool, or finds their highest surely
 _WORD = re.compile(r"[^\W_]+")
+_COMPARED_ROWS = 50  # nobody adds up more of them without a tool, or finds their highest surely
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,11 @@ class AnsweredQuery:
         """The number of rows that it shows."""
         return sum(len(table.rows) for table in self.output)
 
+    @property
+    def heads(self) -> list[str]:
+        """The heads of its columns."""
+        return [head for table in self.output for head in table.columns]
+
     @cached_property
     def cells(self) -> list[str]:
         """All its cells that hold something."""
@@ -59,6 +72,11 @@ class AnsweredQuery:
     def numbers(self) -> list[str]:
         """Its cells that are numbers."""
         return [cell for cell in self.cells if _NUMBER.fullmatch(cell.strip())]
+
+    @property
+    def has_digits(self) -> bool:
+        """True if a cell has a digit: it may be a figure or a date."""
+        return any(_DIGITS.search(cell) for cell in self.cells)
 
     @property
     def total(self) -> Decimal | None:
@@ -77,21 +95,6 @@ class AnsweredQuery:
             return []
         return [Decimal(cell) for cell in cells]
 
-    def shown_in(self, told: str) -> frozenset[str]:
-        """Returns its cells that a text tells."""
-        numbers, words = _numbers_in(told), told.lower()
-        return frozenset(cell for cell in self.cells if _is_told(cell, numbers, words))
-
-    @property
-    def heads(self) -> list[str]:
-        """The heads of its columns."""
-        return [head for table in self.output for head in table.columns]
-
-    @property
-    def has_digits(self) -> bool:
-        """True if a cell has a digit: it may be a figure or a date."""
-        return any(_DIGITS.search(cell) for cell in self.cells)
-
     @property
     def can_be_compared(self) -> bool:
         """True if its rows can be compared with each other, or counted by a name that comes again.
@@ -101,18 +104,24 @@ class AnsweredQuery:
         is_glance = self.shape.limit > 0 and self.rows >= self.shape.limit and not self.shape.sorts
         if is_glance or self.rows > _COMPARED_ROWS:
             return False
-        return self.rows > 1 and (self.has_digits or len(set(self.cells)) < len(self.cells))
+        has_repeated_name = len(set(self.cells)) < len(self.cells)
+        return self.rows > 1 and (self.has_digits or has_repeated_name)
+
+    def cells_in(self, text: str) -> frozenset[str]:
+        """Returns its cells that a text has."""
+        numbers, lowered = _numbers_in(text), text.lower()
+        return frozenset(cell for cell in self.cells if _has_cell(cell, numbers, lowered))
 
 
 class Inquiry:
     """A question, and what was read for it: the `sources` are the outputs of tools, and the brief.
 
-    `told` is the finding that came of it, if that is known.
+    `finding` is the text that came of it, if that is known.
     """
 
-    def __init__(self, question: str, sources: Sequence[Source], told: str = "") -> None:
+    def __init__(self, question: str, sources: Sequence[Source], finding: str = "") -> None:
         self.question = question
-        self.told = told
+        self.finding = finding
         self.queries: list[AnsweredQuery] = []
         texts: list[Source] = []
         for source in sources:
@@ -120,36 +129,33 @@ class Inquiry:
             if query is None:
                 texts.append(source)
             elif output := read_tables(source.text):
-                shape = shape_of(sql_in(source.arguments))
-                numbers = tuple(_chosen_numbers(query))
-                tables = tuple(query.tables)
-                notes = source.text[output[-1].rows[-1].end :]
-                self.queries.append(AnsweredQuery(shape, tables, tuple(output), numbers, notes))
+                self.queries.append(_answered_query(query, source, output))
         self.shapes = [query.shape for query in self.queries]
         self.columns = _columns_of(self.queries, texts)
         outputs = [source for source in texts if source.name != BRIEF]
-        self._others = [output for output in outputs if not output.text.startswith("table ")]
+        self._other_texts = [each.text for each in outputs if not each.text.startswith("table ")]
 
     @property
     def has_other_texts(self) -> bool:
         """True if there is the output of a tool that neither queries nor lists tables."""
-        return bool(self._others)
+        return bool(self._other_texts)
 
     @cached_property
     def only_query(self) -> AnsweredQuery | None:
-        """The query, if there is only one, or if one shows whatever the finding tells of them all.
+        """The query, if there is only one, or if one shows whatever the finding has of them all.
 
         So a second query that asks as wrongly as the first one is seen as well. Of two that show
         all of it, it is the later one.
         """
         if len(self.queries) == 1:
             return self.queries[0]
-        shown = [query.shown_in(self.told) for query in self.queries]
-        all_shown = frozenset[str]().union(*shown)
-        if not all_shown:
+
+        cells_of = [query.cells_in(self.finding) for query in self.queries]
+        all_cells = frozenset[str]().union(*cells_of)
+        if not all_cells:
             return None
-        for query, cells in zip(reversed(self.queries), reversed(shown), strict=True):
-            if cells == all_shown:
+        for query, cells in zip(reversed(self.queries), reversed(cells_of), strict=True):
+            if cells == all_cells:
                 return query
         return None
 
@@ -171,25 +177,25 @@ class Inquiry:
         return any(query.can_be_compared for query in self.queries)
 
     @cached_property
-    def asked_numbers(self) -> frozenset[str]:
+    def finding_numbers(self) -> frozenset[str]:
+        """All numbers in the finding."""
+        return _numbers_in(self.finding)
+
+    @cached_property
+    def query_numbers(self) -> frozenset[str]:
         """All numbers in queries."""
         return frozenset[str]().union(*(shape.numbers for shape in self.shapes))
 
     @cached_property
-    def told_numbers(self) -> frozenset[str]:
-        """All numbers in the finding."""
-        return _numbers_in(self.told)
-
-    @cached_property
-    def known_numbers(self) -> frozenset[str]:
+    def read_numbers(self) -> frozenset[str]:
         """All numbers in rows and in other texts."""
-        return _numbers_in(self._shown)
+        return _numbers_in(self._read_text)
 
     @cached_property
     def known_words(self) -> frozenset[str]:
         """All words in queries, in rows and in other texts."""
-        shown = frozenset(words_of(self._shown))
-        return shown.union(*(shape.words for shape in self.shapes))
+        read = frozenset(words_of(self._read_text))
+        return read.union(*(shape.words for shape in self.shapes))
 
     @cached_property
     def chosen_words(self) -> frozenset[str]:
@@ -204,44 +210,29 @@ class Inquiry:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The words that may be a name: of columns, of their values, and of the texts in queries."""
+        """The words that may be names: of columns, of their values, and of texts in queries."""
         values = (value for column in self.columns for value in column.values)
         texts = (text for shape in self.shapes for text in (*shape.texts, *shape.names))
         return frozenset(_WORD.findall(" ".join([*self.heads, *values, *texts]).lower()))
 
     @cached_property
-    def _shown(self) -> str:
+    def _read_text(self) -> str:
+        """The cells in the rows of queries, and other texts."""
         cells = [cell for query in self.queries for cell in query.cells]
-        return "\n".join([*cells, *(other.text for other in self._others)])
+        return "\n".join([*cells, *self._other_texts])
+
+    def texts_beside(self, query: AnsweredQuery) -> list[str]:
+        """Returns the cells in the rows of other queries, and other texts."""
+        cells = [cell for each in self.queries if each is not query for cell in each.cells]
+        return [*cells, *self._other_texts]
 
     def numbers_beside(self, query: AnsweredQuery) -> frozenset[str]:
         """Returns the numbers in the rows of other queries and in other texts."""
         return _numbers_in("\n".join(self.texts_beside(query)))
 
-    def texts_beside(self, query: AnsweredQuery) -> list[str]:
-        """Returns the cells in the rows of other queries, and other texts."""
-        cells = [cell for each in self.queries if each is not query for cell in each.cells]
-        return [*cells, *(other.text for other in self._others)]
-
     def has_head(self, *parts: str) -> bool:
-        """True if a column is called so."""
+        """True if the name of a column has one of these parts."""
         return any(part in head.lower() for part in parts for head in self.heads)
-
-
-def _chosen_numbers(query: Query) -> Iterator[str]:
-    for compared in query.filters.values():
-        if not compared.ranged:
-            yield from (plain_number(value) for value in compared.values if _DIGITS.fullmatch(value))
-
-
-def _is_told(cell: str, numbers: frozenset[str], words: str) -> bool:
-    if _NUMBER.fullmatch(cell.strip()):
-        return not numbers.isdisjoint(_numbers_in(cell))
-    return cell.lower() in words
-
-
-def _numbers_in(text: str) -> frozenset[str]:
-    return frozenset(plain_number(number) for number in _DIGITS.findall(text.replace(",", "")))
 
 
 def place_of(key: tuple[str, ...], words: Sequence[str]) -> int:
@@ -252,8 +243,42 @@ def place_of(key: tuple[str, ...], words: Sequence[str]) -> int:
     return -1
 
 
+def _answered_query(
+    query: Query,
+    source: Source,
+    output: Sequence[MarkdownTable],
+) -> AnsweredQuery:
+    return AnsweredQuery(
+        shape=shape_of(sql_in(source.arguments)),
+        tables=tuple(query.tables),
+        output=tuple(output),
+        chosen_numbers=tuple(_chosen_numbers(query)),
+        notes=source.text[output[-1].rows[-1].end :],
+    )
+
+
+def _chosen_numbers(query: Query) -> Iterator[str]:
+    for compared in query.filters.values():
+        if compared.ranged:
+            continue
+        for value in compared.values:
+            if _DIGITS.fullmatch(value):
+                yield plain_number(value)
+
+
 def _columns_of(queries: Sequence[AnsweredQuery], texts: Sequence[Source]) -> list[ListedColumn]:
     """Returns the columns of the tables that queries read, as far as a text lists them."""
     listed = listed_tables(source.text for source in texts)
     names = dict.fromkeys(name for query in queries for name in query.tables)
     return [column for name in names for column in listed.get(name, [])]
+
+
+def _has_cell(cell: str, numbers: frozenset[str], text: str) -> bool:
+    """True if a text in small letters, or its numbers, have a cell."""
+    if _NUMBER.fullmatch(cell.strip()):
+        return not numbers.isdisjoint(_numbers_in(cell))
+    return cell.lower() in text
+
+
+def _numbers_in(text: str) -> frozenset[str]:
+    return frozenset(plain_number(number) for number in _DIGITS.findall(text.replace(",", "")))

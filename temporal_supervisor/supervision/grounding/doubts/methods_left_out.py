@@ -11,13 +11,15 @@ from typing import NamedTuple
 from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
 
 _SENTENCE = re.compile(r"[.?!;]\s")
+# "Do not remove outliers": the method is named to be left out.
 _DENIED = re.compile(r"\b(?:not|no|never|without|don't)\b", re.IGNORECASE)
 
 
 class _Method(NamedTuple):
-    """A method: how questions name it, and a query's functions (one is enough) and words for it.
+    """A method, with the pattern of its name `in_questions`.
 
-    `example` shows one in SQL to whoever has left it out.
+    A query uses it if it calls one of the `functions` and has the `words`. `example` shows it in
+    SQL to whoever has left it out.
     """
 
     name: str
@@ -33,7 +35,7 @@ _METHODS = (
         r"\boutliers?\b|\binterquartile\b|\biqr\b",
         "x < quantile_cont(x, 0.75) + ...",
         r"quantile|percentile|iqr|stddev|std_dev|mad",
-        # They are told by a bound.
+        # They are found by a bound.
         r"<(?!>)|(?<!<)>|\bbetween\b",
     ),
     _Method(

@@ -15,7 +15,7 @@ from temporal_supervisor.supervision.grounding.doubts.query_shape import QuerySh
 from temporal_supervisor.supervision.grounding.doubts.values_left_out import is_common
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
-# A question with such a word may want all others.
+# "Who else", "another ship", "other than": a question with such a word may want all others.
 _OTHERS = re.compile(
     r"\b(?:not|no|never|n't|others?|another|else|except|besides?|without|excluding|apart|same|than"
     r"|nicht|kein\w*|ander\w*|außer|ohne)\b",
@@ -24,6 +24,7 @@ _OTHERS = re.compile(
 _BESIDE = frozenset(["after", "before", "following", "preceding", "follows", "precedes", "than"])
 _WORDS_BETWEEN = 2  # as in "after the GL-B-5"
 _WORD = re.compile(r"\w+")
+# A query that reaches other rows: "join", a second SELECT, "or", "offset".
 _LOOKS_FURTHER = re.compile(r"\bjoin\b|\bselect\b.*\bselect\b|\bor\b|\boffset\b", re.DOTALL)
 
 
@@ -62,13 +63,17 @@ def named_row_alone(inquiry: Inquiry) -> Iterator[str]:
 
 
 def _looks_further(shape: QueryShape) -> bool:
+    """True if a query may have reached other rows than those of one text."""
     if len(shape.chosen) != 1 or shape.compares or shape.sorts or shape.subtracts:
         return True
     return _LOOKS_FURTHER.search(shape.bare) is not None
 
 
 def _is_compared(words: Sequence[str], place: int, size: int) -> bool:
-    """True if a name stands behind a word for "beside", or before "the same ... as"."""
+    """True if a name is behind a word for "beside", or before "the same ... as".
+
+    Examples: "right after Sebastian Porto", "Which ship has Aurora the same flag as?"
+    """
     before = words[max(0, place - 1 - _WORDS_BETWEEN) : place]
     if not _BESIDE.isdisjoint(before):
         return True

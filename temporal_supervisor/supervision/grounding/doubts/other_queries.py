@@ -1,8 +1,9 @@
-"""A finding's query beside others that were written for the same question: what they return.
+"""A finding's query beside others that were written for the same question: their results.
 
-Each was written from the words of the question alone. A result that two of them have in common is
-believed; one that no other has is a doubt. Example: 17 rows that meet a condition, where two other
-queries count 20 rows in all.
+Each was written from the words of the question alone. `other_query_doubts` compares the result of
+the finding's query with theirs: one that two of them have is believed, one that no other has is a
+doubt. Example: 17 rows that meet a condition, where two other queries count 20 rows in all.
+`other_result` returns the result of the others for an agent whose own query brought nothing.
 """
 
 import re
@@ -21,10 +22,9 @@ from temporal_supervisor.supervision.grounding.doubts.inquiry import (
 from temporal_supervisor.supervision.grounding.rows.queries import sql_in
 from temporal_supervisor.supervision.grounding.sources import Source
 
-_VOTES = 2
-"""So many queries that were written on their own have to return a finding's result."""
+_VOTES = 2  # so many other queries have to return a finding's result
 _ROWS = 50  # compared of one query: whoever lists more has chosen nothing
-_COMMON = 0.5  # share of the values of two results, from which on they are one
+_COMMON = 0.5  # share of the values of two results, from which on they are one result
 _SHARE = Decimal("0.005")  # by which numbers with decimals may differ: they may be rounded
 _SHOWN_CHARS = 80  # of what a query returned
 _FOUND_NOTHING = (MEET, NO_MATCH)
@@ -44,32 +44,32 @@ def other_query_doubts(
     sources: Sequence[Source],
     others: Sequence[Source],
     first_call: str,
-    told: str = "",
+    finding: str = "",
 ) -> list[str]:
     """Returns a sentence if the other queries for a question do not return what its finding has.
 
     `sources` are the outputs of tools, and `first_call` has the arguments of the call that was made
-    before any other query was known. `others` are outputs of the other queries. `told` is the
-    finding, by which the query that it rests on is known. Without that query there is no doubt.
+    before any other query was known. `others` are outputs of the other queries. By the text of the
+    `finding` the query is known that it rests on. Without that query there is no doubt.
     """
-    query = _query_of(Inquiry(question, sources, told))
+    query = _query_of(Inquiry(question, sources, finding))
     if query is None:
         return []
     if _found_nothing(query):
         return ["no row meets the conditions of the query"]
 
     answered = _answered(others)
-    first = Inquiry(question, _made_by(first_call, sources)).queries[:1]
+    first = Inquiry(question, _outputs_of(first_call, sources)).queries[:1]
     written = [*(other.result for other in answered), *first]
-    votes = [result for result in written if _is_one_result(query, result, told)]
+    votes = [result for result in written if _is_one_result(query, result, finding)]
     if len(votes) >= _VOTES:
         return []
 
-    differing = [other for other in answered if not _is_one_result(query, other.result, told)]
+    differing = [other for other in answered if not _is_one_result(query, other.result, finding)]
     if not differing:
         return ["no other query for it returned the same"]
     other = _most_common(differing)
-    return [f"{_returned(other)}, not {_shown(query)}: {other.sql}"]
+    return [f"{_returned(other)}, not {_values_in_words(query)}: {other.sql}"]
 
 
 def other_result(others: Sequence[Source]) -> str:
@@ -91,7 +91,7 @@ def _query_of(inquiry: Inquiry) -> AnsweredQuery | None:
     return inquiry.queries[-1] if inquiry.queries else None
 
 
-def _made_by(call: str, sources: Sequence[Source]) -> list[Source]:
+def _outputs_of(call: str, sources: Sequence[Source]) -> list[Source]:
     return [source for source in sources if call and source.arguments == call]
 
 
@@ -119,25 +119,27 @@ def _most_common(others: Sequence[_OtherQuery]) -> _OtherQuery:
     return max(others, key=votes)
 
 
-def _is_one_result(query: AnsweredQuery, other: AnsweredQuery, told: str) -> bool:
+def _is_one_result(query: AnsweredQuery, other: AnsweredQuery, finding: str) -> bool:
     """True if both show the same, or one counts or adds up the rows of the other.
 
-    Of the query only cells that are told count, if some are.
+    Of the query only cells that the finding has count, if there are some. Numbers are compared,
+    and texts only if one of the results has no number.
     """
     if query.shape == other.shape or _sums_up(query, other) or _sums_up(other, query):
         return True
-    shown = query.shown_in(told)
-    mine = [value for value in _values(query) if not shown or value in shown]
-    theirs = _values(other)
-    for kind in (True, False):
-        one = _of_kind(mine, are_numbers=kind)
-        two = _of_kind(theirs, are_numbers=kind)
+    in_finding = query.cells_in(finding)
+    own_values = [value for value in _values(query) if not in_finding or value in in_finding]
+    other_values = _values(other)
+    for are_numbers in (True, False):
+        one = _of_kind(own_values, are_numbers=are_numbers)
+        two = _of_kind(other_values, are_numbers=are_numbers)
         if one and two:
             return _common_share(one, two) >= _COMMON
     return False
 
 
 def _sums_up(single: AnsweredQuery, rows: AnsweredQuery) -> bool:
+    """True if the only value of one query is the number or the sum of the rows of another."""
     values = _values(single)
     if len(values) != 1 or rows.rows < 2:
         return False
@@ -162,6 +164,7 @@ def _common_share(one: Sequence[str], two: Sequence[str]) -> float:
 
 
 def _is_same(one: str, other: str) -> bool:
+    """True for equal texts, and for equal numbers: with decimals they may have been rounded."""
     if not (PLAIN_NUMBER.fullmatch(one) and PLAIN_NUMBER.fullmatch(other)):
         return _plain(one) == _plain(other)
     first, second = Decimal(one), Decimal(other)
@@ -176,8 +179,8 @@ def _plain(value: str) -> str:
 
 
 def _returned(other: _OtherQuery) -> str:
-    return f"another query for it returned {_shown(other.result)}"
+    return f"another query for it returned {_values_in_words(other.result)}"
 
 
-def _shown(query: AnsweredQuery) -> str:
+def _values_in_words(query: AnsweredQuery) -> str:
     return one_line(", ".join(_values(query)), _SHOWN_CHARS)

@@ -1,13 +1,16 @@
 """Doubts about the queries behind an answer: they may ask something else than the question does.
 
-A query proves its figures, whatever it asks for. So the words of the question are compared with
-what all queries together choose, compute and show. Whoever has read rows that can be compared may
-have sorted or added them up, and whoever has read a text may know from there: then only values are
-looked for that are nowhere at all.
+A query proves its figures, whatever it asks for. So `query_doubts` reads the question and all
+outputs of tools as an `Inquiry`, asks the rules in the tables below, one after the other, and
+returns their sentences. Whoever has read rows that can be compared may have sorted or added them
+up, and whoever has read a text may know from there: then fewer rules hold.
+
+A new rule is a function of an inquiry, and a line in one of the tables.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TypeAlias
 
 from temporal_supervisor.supervision.grounding.doubts.flags_left_out import flags_left_out
 from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
@@ -48,24 +51,70 @@ from temporal_supervisor.supervision.grounding.doubts.values_left_out import (
 )
 from temporal_supervisor.supervision.grounding.sources import Source
 
+Rule: TypeAlias = Callable[[Inquiry], Iterator[str]]
+"""Yields a sentence for each doubt."""
+
+_ALWAYS: tuple[Rule, ...] = (
+    numbers_left_out,
+    names_left_out,
+    names_excluded,
+    numbers_added,
+    numbers_compared,
+    flags_left_out,
+    notes_ignored,
+    sorted_by_letters,
+)
+"""Rules that hold whatever else was read: about values that are nowhere, or misread."""
+
+_WITHOUT_OTHER_TEXTS: tuple[Rule, ...] = (
+    texts_added,
+    named_row_alone,
+    methods_left_out,
+    other_end,
+    sorted_against_the_list,
+    total_row,
+    other_kind,
+    none_of_two,
+    other_name,
+    other_column,
+    not_added_up,
+)
+"""Rules that hold if all that was read are queries and lists of tables."""
+
+_WITHOUT_COMPARABLE_ROWS: tuple[Rule, ...] = (
+    not_computed,
+    no_count,
+    not_chosen,
+)
+"""Further ones, if nobody could have sorted, added up or counted the rows without a query."""
+
 _DOUBTS = 5  # of one finding
 _WORDS = 40
 """Longer questions explain thresholds, which no query has to name: only their methods count."""
 
 
-def query_doubts(question: str, sources: Sequence[Source], told: str = "") -> list[str]:
+def query_doubts(question: str, sources: Sequence[Source], finding: str = "") -> list[str]:
     """Returns a sentence for each part of a question that no query behind its answer asks for.
 
-    `sources` are the outputs of tools, and the brief; `told` is the finding, by which the query
-    that it rests on is known. Without a query that found rows there are no doubts, and about a
+    `sources` are the outputs of tools, and the brief. By the text of the `finding` the query is
+    known that it rests on. Without a query that found rows there are no doubts, and about a
     question of many words only those on its methods.
     """
-    inquiry = Inquiry(question, sources, told)
+    inquiry = Inquiry(question, sources, finding)
     if not inquiry.queries:
         return []
     is_long = len(question.split()) > _WORDS
-    found = _doubts_of_methods(inquiry) if is_long else _doubts(inquiry)
-    return list(dict.fromkeys(islice(found, _DOUBTS)))
+    doubts = _doubts_of_methods(inquiry) if is_long else _doubts(inquiry)
+    return list(dict.fromkeys(islice(doubts, _DOUBTS)))
+
+
+def _doubts(inquiry: Inquiry) -> Iterator[str]:
+    rules = [*_ALWAYS]
+    if not inquiry.has_other_texts:
+        rules += _WITHOUT_OTHER_TEXTS
+        if not inquiry.can_be_compared:
+            rules += _WITHOUT_COMPARABLE_ROWS
+    return chain.from_iterable(rule(inquiry) for rule in rules)
 
 
 def _doubts_of_methods(inquiry: Inquiry) -> Iterator[str]:
@@ -76,32 +125,3 @@ def _doubts_of_methods(inquiry: Inquiry) -> Iterator[str]:
     # Beside a method that is used, a mean may belong to its explanation.
     if not uses_a_method(inquiry):
         yield from no_mean(inquiry)
-
-
-def _doubts(inquiry: Inquiry) -> Iterator[str]:
-    yield from numbers_left_out(inquiry)
-    yield from names_left_out(inquiry)
-    yield from names_excluded(inquiry)
-    yield from numbers_added(inquiry)
-    yield from numbers_compared(inquiry)
-    yield from flags_left_out(inquiry)
-    yield from notes_ignored(inquiry)
-    yield from sorted_by_letters(inquiry)
-    if inquiry.has_other_texts:
-        return
-    yield from texts_added(inquiry)
-    yield from named_row_alone(inquiry)
-    yield from methods_left_out(inquiry)
-    yield from other_end(inquiry)
-    yield from sorted_against_the_list(inquiry)
-    yield from total_row(inquiry)
-    yield from other_kind(inquiry)
-    yield from none_of_two(inquiry)
-    yield from other_name(inquiry)
-    yield from other_column(inquiry)
-    yield from not_added_up(inquiry)
-    if inquiry.can_be_compared:
-        return
-    yield from not_computed(inquiry)
-    yield from no_count(inquiry)
-    yield from not_chosen(inquiry)

@@ -1,4 +1,4 @@
-"""Numbers by which a query chooses rows, and that nobody has named.
+"""Texts and numbers by which a query chooses rows, and that nobody has named.
 
 Example: `WHERE branch = 'Station' AND visitors = 19020` for "How many visitors had the Station?"
 Only an equality counts: a range may round, and a threshold may be a rule of the trade.
@@ -20,12 +20,9 @@ _SMALL = 100
 
 
 def texts_added(inquiry: Inquiry) -> Iterator[str]:
-    """Yields the texts of several words that rows have to equal, and of which nobody has said one.
-
-    A single word may be a code, as `CA` for California. An adjective may mean a country, and "did
-    not" a text such as `no result`.
-    """
+    """Yields the texts of several words that rows have to equal, if nobody has used one of them."""
     question = inquiry.question
+    # An adjective may mean a country, and "did not" a text such as `no result`.
     if patterns.adjectives_in(question) or patterns.NOT.search(question):
         return
 
@@ -35,6 +32,7 @@ def texts_added(inquiry: Inquiry) -> Iterator[str]:
         known = stems([*words_of(question), *shown])
         for text in query.shape.chosen:
             words = words_of(text)
+            # One word may be a code, such as `CA` for California, and initials may be named alone.
             initials = "".join(word[0] for word in words)
             long_words = [word for word in words if len(word) > _SHORT_WORD]
             if len(long_words) < 2 or initials in as_written:

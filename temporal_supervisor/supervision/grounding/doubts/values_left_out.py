@@ -1,7 +1,8 @@
-"""Values that a question names, and that neither choose the rows of a query nor stand in them.
+"""Values that a question names, and that neither choose the rows of a query nor are in them.
 
-Only those count that could choose rows: a number between the ends of a column, a text that a
-column has.
+Example: `SELECT count(*) FROM voyages WHERE Flag = 'Norway'` for "How many voyages had Norway in
+1994?" Only values count that could choose rows: a number between the ends of a column, a text that
+a column has. `numbers_left_out` looks for the numbers, `names_left_out` for the texts.
 """
 
 import re
@@ -23,7 +24,8 @@ _NAME_WORDS = 8
 _LETTERS = 3  # of a name
 _RANK = "stndrh"  # letters behind a number
 _DIGITS = re.compile(r"\d+")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[ T].*)?")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[ T].*)?")  # "2004-05-02", "2004-05-02 10:30:00"
+
 Key = tuple[str, ...]
 """Words by which a text of a column may be named."""
 
@@ -38,7 +40,7 @@ _COMMON = frozenset(words_of(_COMMON_WORDS))
 
 
 def is_common(words: Sequence[str]) -> bool:
-    """True if words name nothing in particular."""
+    """True if words name nothing in particular, as in "first time" and "2004"."""
     return all(word in _COMMON or word.isdigit() for word in words)
 
 
@@ -59,28 +61,32 @@ def numbers_left_out(inquiry: Inquiry) -> Iterator[str]:
 
 def _is_known(inquiry: Inquiry, number: str) -> bool:
     """True if a number is in a query or a row; more than 9 is at least 10, and 94 may be 1994."""
-    if number in inquiry.known_numbers:
+    if number in inquiry.read_numbers:
         return True
     near = {number}
     if number.isdigit():
         near |= {str(int(number) - 1), str(int(number) + 1)}
     if patterns.is_year(number):
         near.add(str(int(number) % 100))
-    return bool(near & inquiry.asked_numbers)
+    return bool(near & inquiry.query_numbers)
 
 
 def _is_a_choice(inquiry: Inquiry, word: str) -> bool:
-    """True if a word stands beside another one that is known, as in "1967 or 1968"."""
+    """True if a word is an alternative to another one that is known, as in "1967 or 1968"."""
     pairs = [{*words_of(" ".join(pair))} for pair in patterns.choices_in(inquiry.question)]
     return any(word in pair and pair & inquiry.known_words for pair in pairs)
 
 
 def could_choose(inquiry: Inquiry, written: str) -> bool:
-    """True if a column has values on both sides of a number, or a year or a rank in its texts."""
+    """True if a column has values on both sides of a number, or a year or a rank in its texts.
+
+    A rank is written with its letters: `5th` is a value of "1st, 2nd, 5th".
+    """
     if not written[-1:].isdigit():
         return any(written in words_of(text) for text in _texts_of(inquiry))
     number, is_year = plain_number(written), patterns.is_year(written)
-    if any(column.ends and _lies_within(number, column.ends, is_year) for column in inquiry.columns):
+    ends = [column.ends for column in inquiry.columns if column.ends]
+    if any(_lies_within(number, each, is_year) for each in ends):
         return True
     return is_year and any(number in _DIGITS.findall(text) for text in _texts_of(inquiry))
 
@@ -131,7 +137,7 @@ def _phrases_left_out(
     columns: Sequence[ListedColumn],
     question: str,
 ) -> Iterator[str]:
-    """Yields the pairs of words that stand in some longer texts of a column."""
+    """Yields the pairs of words that some longer texts of a column have, and not all of them."""
     known = inquiry.known_words | _COMMON
     of_columns = stems(words_of(" ".join(inquiry.heads)))
     pairs = dict[tuple[str, ...], str]()

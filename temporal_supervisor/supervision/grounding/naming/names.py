@@ -35,6 +35,7 @@ _ADDRESS_OR_MARK = re.compile(
     r"|(?<!\w)\w{1,60}\.(?:csv|md|pdf|xlsx|txt|json|html)\b"
 )
 _QUOTED = re.compile(r"[\"“„«»][^\"“”„«»\n]{1,300}[\"”“»«]")
+# "## Results", "| a |", "> quoted"; not "Results".
 _SKIPPED_LINE = re.compile(r"\s*(?:#{1,6}\s|\||>)")
 _ROW = re.compile(r"\s*\|")
 _CELL = re.compile(r"[^|\n]+")
@@ -61,10 +62,13 @@ _GERMAN_NOUN_ENDINGS = (
     "weise",
     "basis",
 )  # fmt: skip
+# The end of what is before a place: "wohnt in ", "kommt aus ".
 _GERMAN_PLACE = re.compile(r"\b(?:in|aus|nach|bei)\s\Z", re.IGNORECASE)
 _NUMBERED = re.compile(r"[\s-]?\d")  # ISO 9001
+# "the WHO said"; not "WHOM".
 _CODE = re.compile(r"(?<!\w)[A-Z]{3}(?!\w)")
 _DEMONYMS = ("ia", "ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i", "isch", "ische", "ischen", "er")
+# "Nordlicht Energie GmbH", "Acme Ltd".
 _COMPANY = re.compile(
     r"(?<![\w&-])((?:[^\W\d_a-zß-öø-ÿ][\w&-]{0,30}+\s){1,3})(?:GmbH|AG|KG|SE|Inc|Ltd|Corp|LLC|plc|S\.A\.)(?!\w)"
 )
@@ -73,18 +77,22 @@ _HEADS = (
     "industry|sector|company|firm|carrier|supplier|manufacturer|brand|party|church|university|bank|airline|league|"
     "club|epidemic|pandemic|disease|virus|war|famine|earthquake|strike|crisis"
 )
+# "the car industry", "a small shipping company"; the words between are looked up.
 _HEAD = re.compile(rf"\b(?:the|a|an|by|of)\s+((?:[^\W\d_]+[\s-]){{1,3}})(?:{_HEADS})\b", re.IGNORECASE)
+# "The highest was Iceland.", "the largest city is New York,"; the name behind is looked up.
 _BEST = re.compile(
     r"\b(?:most|highest|largest|lowest|biggest|smallest|greatest|fastest|strongest|best|worst|least|longest|oldest)\b"
     r"[^.:;,\n]{0,60}\b(?:is|was|were|are)\s++([^\W\d_][\w-]{0,30}+(?:\s[^\W\d_][\w-]{0,30}+){0,3})(?=\s?(?:[.,;(\n]|\Z))",
     re.IGNORECASE,
 )
+# "because of the strike", "wegen des Streiks"; the cause is looked up.
 _CAUSE = re.compile(
     r"\b(?:because of|due to|owing to|caused by|as a result of|thanks to|driven by|attributed to|result of|"
     r"because|reason (?:for [^.\n]{1,60} )?(?:is|was)|wegen|aufgrund|infolge|verursacht durch|weil)\s+"
     r"(?=([^.;:()\n]{3,160}))",
     re.IGNORECASE,
 )
+# The end of a cause: "the strike, which", "the strike and the war".
 _CAUSE_ENDS = re.compile(r",|\s(?:and|but|which|while|und|aber)\s", re.IGNORECASE)
 _CAUSE_WORDS = 8
 _ADJECTIVE_ENDINGS = ("est", "ing", "al", "ed", "ous", "ive")

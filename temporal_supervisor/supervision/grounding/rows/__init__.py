@@ -1,1 +1,9 @@
-"""Rows of tables as grounds: the tables in a text, the query behind them, and what they know of a figure."""
+"""Rows of tables as grounds: the row and column of a figure, and what they know against a text.
+
+    markdown_tables       the tables in a text; queries: the query behind them, by its SQL
+    row_facts             `Places.facts`: where a figure is looked up, its row, column, years, units
+    contradictions        what a row's facts have against the words near a figure
+
+The others look for sentences without such a figure: `superlatives`, `named_cells`, `joined_names`
+and `row_counts`.
+"""

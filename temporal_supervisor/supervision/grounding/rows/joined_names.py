@@ -18,6 +18,7 @@ _ENDS = re.compile(r"[\"”*']{0,4}(?:[.,;)]|\s\[|\s{0,3}\Z)")
 _GOES_ON = re.compile(r"\w|[.,]\d|[’'-]\w")
 _ROWS = 500  # of a table: beyond, a sentence is not compared with each of them
 _SENTENCES = 60  # of a text that are compared with rows
+# Words that keep two names apart: "ahead of Jon", "not Jon"; not "with Jon".
 _OTHERWISE = re.compile(
     r"\b(?:than|ahead|behind|before|after|next|previous\w*|follow\w*|preced\w*|except|besides|"
     r"beside|without|unlike|not|no|never|neither|nor|other|others|another|compared|versus|vs|"

@@ -25,10 +25,12 @@ _KEY_SIGNS = 120  # a longer cell names no row
 _TABLES = 16  # whose names are remembered
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
+# Behind a head: "($000s)", "$m", "(US$'000)"; not "months".
 _MONEY = re.compile(
     r"\s{0,2}\(?(?:US|A|C)?[$€£¥][’'`]?(?:000s?|m|mn|bn|k)?\)?(?![^\W_])",
     re.IGNORECASE,
 )
+# Between names: "Sales and costs", "Sales; costs", "Sales, costs"; not "1,234".
 _PIECES = re.compile(r"\s(?:and|und|et|y)\s|;\s|,\s(?!\d{3}(?!\d))")
 _WORDS = re.compile(r"[^\W\d_]+")
 _MEASURE = re.compile(rf"(?:{UNIT}|{SCALE})", re.IGNORECASE)

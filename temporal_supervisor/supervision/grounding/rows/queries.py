@@ -9,10 +9,12 @@ import re
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
+# A token of SQL: a comment, a text, a name in quotes, a number, a word, an operator, a sign.
 _TOKEN = re.compile(
     r"--[^\n]*|/\*(?:[^*]|\*(?!/)){0,200}\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\d+(?:\.\d+)?|[^\W\d]\w*|<=|>=|<>|!=|==|[=<>(),.*]",
     re.DOTALL,
 )
+# The beginning of a query: "SELECT a", "-- a note\n with b as (...)"; not "selection".
 _QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:select|with)\b", re.IGNORECASE)
 _QUERY_IN_TEXT = re.compile(r"\"\s*((?:select|with)\b.*)", re.IGNORECASE | re.DOTALL)
 _MOST = 5_000  # signs of a query

@@ -14,7 +14,9 @@ from temporal_supervisor.supervision.grounding.written_figures import (
 )
 
 _COUNTS = re.compile(r"\bcount\s?\(", re.IGNORECASE)
+# "There are 7."; not "7.5", "2004", "t-7".
 _NUMBER = re.compile(r"(?<![\w.,-])\d{1,2}(?![\w.,-]*\w)")
+# "There are 1,234 rows"; not "$1,234", "12%".
 _ANY_NUMBER = re.compile(r"(?<![\w.,$€£-])\d[\d,.]*\d(?![\w%-]|\s?%)")
 _DIGITS = re.compile(r"\d[\d,]*")
 _WHOLE = re.compile(r"\d{1,6}")

@@ -26,21 +26,25 @@ LEAST_WORDS = (
     r"niedrigste[nrs]?|geringste[nrs]?|kleinste[nrs]?|kürzeste[nrs]?|wenigsten"
 )
 TOTAL_WORDS = r"totals?|totaal|totale|sub-?totals?|sums?|all|overall|gesamt|summe|insgesamt"
+# "the highest tower", "am wenigsten"; not "most-read".
 _SUPERLATIVE = re.compile(
     rf"(?<![\w-])(?:(?P<most>{MOST_WORDS})|(?P<least>{LEAST_WORDS}))(?![\w-])",
     re.IGNORECASE,
 )
+# The end of what is before a superlative: "one of the ", "the second ", "three "; not "the ".
 _WEAKENED = re.compile(
     r"(?:\b(?:at the|at|am|zum|im|one of the|some of the|among the|amongst the|not the|nicht d\w\w|near the|zu den|"
     r"unter den|(?:second|third|fourth|fifth|next|zweit|dritt|viert)(?:-|\s)?|"
     r"(?:two|three|four|five|six|ten|zwei|drei|vier|fünf|zehn)|\d+(?:st|nd|rd|th|\.)?)\s*)\Z",
     re.IGNORECASE,
 )
+# Behind "most": "of them", "likely", "recent". It matches any blank, too: "most wins" is none.
 _OTHER_MOST = re.compile(
     r"\s*(?:of|likely|probably|recent|recently|important|notable|notably|other|common|commonly|part|often|frequently|"
     r"der|den|dem|\W)",
     re.IGNORECASE,
 )
+# What no row has by itself: "grew the most", "the second highest", "der höchste Anteil".
 _CALCULATED = re.compile(
     r"\b(?:gr[eo]w\w*|rose|ris\w+|rais\w+|fell|fall\w*|increas\w*|decreas\w*|declin\w*|drop\w*|gain\w*|los[te]\w*|"
     r"improv\w*|chang\w*|differen\w*|gaps?|shares?|ratios?|percentages?|averages?|mean|medians?|totals?|sums?|rank\w*|"
@@ -48,6 +52,7 @@ _CALCULATED = re.compile(
     r"zun[ai]hm\w*|rückg\w+|anstieg\w*|anteil\w*|durchschnitt\w*|als|nach|hinter)\b",
     re.IGNORECASE,
 )
+# Names of rows that are no rows among others: "World", "Total", "Average".
 _TOTAL = re.compile(
     rf"\b(?:{TOTAL_WORDS}|average|mean|net|gross|world|other)\b",
     re.IGNORECASE,
@@ -58,9 +63,11 @@ _NO_MEASURE = re.compile(
     r"\W*|column ?\d+|.*(?:1[5-9]|20)\d\d.*",
     re.IGNORECASE,
 )
+# A head that is a superlative by itself: "max_wind", "highest price"; not "minutes".
 _HEAD_SAYS_IT = re.compile(
     rf"(?<![^\W_])(?:{MOST_WORDS}|{LEAST_WORDS}|max|top|best|worst|peak|first|last)(?![^\W_])|\Amin(?![^\W_])", re.I
 )
+# The end of what is before a superlative: "New York had the ", "Oslo hat die ".
 _SUBJECT = re.compile(r"((?:[^\W_][\w'’.&-]{0,30}+\s){1,4})(?:had|has|hatte|hat)\s(?:the|den|die|das)\s\Z")
 _NUMBER = re.compile(r"[-−]?[$€£]?\s?(?P<digits>\d[\d,]*(?:\.\d+)?)\s?%?")
 _UNIT_SIGN = re.compile(r"[^$€£%]")

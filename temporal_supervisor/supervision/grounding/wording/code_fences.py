@@ -5,14 +5,17 @@ import re
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n?(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`[^`\n]++`")
 _LETTER = re.compile(r"[^\W\d_]")  # a figure alone stays a figure
+# A figure in backticks: "`12.5 km/h`", "`-3 %`"; not "`max_wind`".
 _FIGURE_WITH_WORDS = re.compile(
     r"`\s?[-+−~≈$€£]?\s?\d[\d.,]*+(?:\s?[^\W\d_]{1,20}+(?:/[^\W\d_]{1,20}+)?|\s?%){0,4}\s?`"
 )
 
+# The beginning of a query: "SELECT a", "with b as (...)"; not "selection".
 _QUERY = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:select|with|insert|update|delete|create|explain|describe|show|pragma)\b", re.IGNORECASE
 )
 _QUERY_PART = re.compile(r"\b(?:from|as\s*\(|into|set|table|values|tables|limit)\b|\bselect\b", re.IGNORECASE)
+# "import re", "def a(b):", "print(a)", "a = [1]", "$ make"; not "a = 3".
 _CODE_LINE = re.compile(
     r"\s*(?:import |from \w+ import|def |class |return\b|for \w+ in |if .*:$|print\(|//|\$ |>>> "
     r"|[a-z_]\w*(?:\.\w+)*\s?=[^=\n\"'(\[{]*[\"'(\[{]|[a-z_]\w*(?:\.\w+)*\()"

@@ -6,6 +6,7 @@ explain a sign that is not written; where nothing does, the sign of the source c
 
 import re
 
+# "fell by 3", "a loss of 3", "gesunken"; not "rose by 3".
 _FALL = re.compile(
     r"\b(?:f[ae]ll|fallen|falling|decreas\w*|declin\w*|drop\w*|lower\w*|less|fewer|down\w*|"
     r"reduc\w*|shr[iau]nk\w*|"
@@ -41,6 +42,7 @@ _FROM_TO = re.compile(
     r"(?:(?:19|20)\d\d[^.;\n\d]{0,20})?)\sto\s[$€£¥]?(?P<new>-?[\d,.]{0,24}\d)",
     re.IGNORECASE,
 )
+# "growth of wages from 2009 to 2004", "fell from May 5, 2010 to May 5, 2012".
 _FROM_YEAR = re.compile(
     r"\b(?:changes?|increases?|decreases?|growth|rise|fall|decline|drop|rose|fell|grew)\b"
     r"[^.;\n]{0,80}?\sfrom\s"

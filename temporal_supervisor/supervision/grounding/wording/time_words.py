@@ -25,21 +25,27 @@ MONTH = (
     rf"(?:{'|'.join(sorted(_MONTH_OF, key=len, reverse=True))}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
 )
 
+# "in 1994", "2019/20"; not "$1994", "1994%", "1,994".
 YEAR = re.compile(r"(?<![\d.,$€£])(?P<year>1[5-9]\d\d|20\d\d)(?:\s?[/–-]\s?(?P<next>\d\d)(?!\d))?(?![\d%]|[.,]\d)")
+# The end of what is before a year that bounds a time: "since ", "between the years "; not "in ".
 _SINCE = re.compile(
     r"(?:since|from|between|until|till|by|after|before|through|over|seit|von|zwischen|bis|vor|nach|ab|depuis|avant|"
     r"après|entre|desde|hasta)(?:\s[^\W\d]+){0,2}\s\Z",
     re.IGNORECASE,
 )
+# "2004-05-02", "2004-05"; not "12004-05".
 _ISO = re.compile(
     r"(?<![\d-])(?P<year>1[5-9]\d\d|20\d\d)-(?P<month>0[1-9]|1[0-2])(?:-(?P<day>0[1-9]|[12]\d|3[01]))?(?!\d)"
 )
+# "2.5.2004", "02/05/2004"; not "2.13.2004".
 _DOTTED = re.compile(r"(?<![\d.])(?P<day>\d{1,2})[./](?P<month>0?[1-9]|1[0-2])[./](?P<year>1[5-9]\d\d|20\d\d)(?!\d)")
+# "2 May 2004", "May 2, 2004", "May".
 _NAMED = re.compile(
     rf"(?:(?<!\d)(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s)?(?<!\w)(?P<month>{MONTH})"
     r"(?:\s(?P<late>\d{1,2})(?:st|nd|rd|th)?(?!\d))?(?:,?\s(?:of\s)?(?P<year>1[5-9]\d\d|20\d\d)(?!\d))?",
     re.IGNORECASE,
 )
+# "in May"; not "in May 2004", "in May 2".
 _BARE_MONTH = re.compile(rf"\b(?:in|im|en|of)\s(?P<month>{MONTH})(?!\w)(?!\.?,?\s(?:of\s)?\d)", re.IGNORECASE)
 _ANY_YEAR = re.compile(r"(?<![\d.,])[12]\d{3}(?![\d]|[.,]\d)")
 _MOST = 40  # dates of a text that spans are made of
