@@ -38,8 +38,8 @@ _AFTER_FAILURE = f"Reply with the corrected query {QUERY_WANTED}."
 _NOTHING = "No row has this."
 _AFTER_NOTHING = f"Reply with a query with other conditions {QUERY_WANTED}."
 _PLACES = (
-    "The tables also have rowid, the place of a row in the list: 1, 2, 3 and so on. The last row has "
-    "the highest rowid, and the row after another one has that row's rowid + 1."
+    "The tables also have rowid, the place of a row in the list: 1, 2, 3 and so on. The last row "
+    "has the highest rowid, and the row after another one has that row's rowid + 1."
 )
 _AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this output shows it."
 

@@ -373,7 +373,8 @@ def _engine_table(
             raise Unreadable(f"it has {len(found):,} columns, at most {_COLUMNS:,} are read")
         database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
         columns, texts = dict[str, str](), list[str]()
-        names = numbered_columns([_column_name(name, number) for number, (name, *_) in enumerate(found)])
+        found_names = [_column_name(name, number) for number, (name, *_) in enumerate(found)]
+        names = numbered_columns(found_names)
         for new, (name, kind, *_) in zip(names, found, strict=True):
             if new != name:
                 database.execute(f"ALTER TABLE texts RENAME {quoted(name)} TO {quoted(new)}")

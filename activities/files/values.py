@@ -12,10 +12,10 @@ _NOISE = 1e-14  # of a value: less than its 15th digit
 _LEAST, _LARGEST = 1e-9, 1e15  # of numbers without an exponent
 
 VERSION = 15
-"""Raised whenever the same file is read in another way: what was converted before is converted again."""
+"""Raised whenever files are read in another way: then all are converted again."""
 
 ROW_PLACE = "rowid"
-"""The column with a row's place in its file, from 1 on, which a table has for queries that name it."""
+"""The column of a row's place in its file, from 1 on; a table has it for queries that name it."""
 ENGINE_ROW_PLACE = "file_row_number"
 """The engine's own, which counts from 0."""
 _NO_COLUMN = (ROW_PLACE, ENGINE_ROW_PLACE)  # names that no column of a file keeps
