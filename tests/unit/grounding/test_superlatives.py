@@ -32,6 +32,7 @@ def problems(text: str, output: str = ROWS, sql: str = ALL, *more: Source) -> li
         ("Iceland had the highest life expectancy in life years.", "82.603 of Japan"),
         ("Japan has the largest GDP.", "36180 of Iceland"),
         ("The lowest life expectancy of all, 71.338 years, was that of Egypt.", "54.11 of Kenya"),
+        ("Egypt had the most life years, 71.338.", "82.603 of Japan"),
         ("Das höchste GDP hatte Japan: 31656 Dollar.", "36180 of Iceland"),
     ],
 )
@@ -53,6 +54,9 @@ def test_a_row_that_is_not_the_extreme_is_no_support(text: str, problem: str) ->
         "The largest growth of life expectancy was that of Egypt.",
         "The countries with the most inhabitants are Egypt and Kenya.",
         "Egypt has the highest pyramids.",
+        "Japan had the most life years, 82.603.",
+        "Egypt's 71.338 years are the most recent.",
+        "Egypt has 71.338 years at the most.",
     ],
 )
 def test_what_is_an_extreme_or_speaks_of_something_else_is_left_in_peace(text: str) -> None:

@@ -38,10 +38,10 @@ _WEAKENED = re.compile(
     r"(?:two|three|four|five|six|ten|zwei|drei|vier|fünf|zehn)|\d+(?:st|nd|rd|th|\.)?)\s*)\Z",
     re.IGNORECASE,
 )
-# Behind "most": "of them", "likely", "recent". It matches any blank, too: "most wins" is none.
+# Behind "most": "of them", "likely", "recent", a full stop. "most wins" is none.
 _OTHER_MOST = re.compile(
-    r"\s*(?:of|likely|probably|recent|recently|important|notable|notably|other|common|commonly|part|often|frequently|"
-    r"der|den|dem|\W)",
+    r"\s*+(?:(?:of|likely|probably|recent|recently|important|notable|notably|other|common|commonly|part|often|"
+    r"frequently|der|den|dem)\b|\W|\Z)",
     re.IGNORECASE,
 )
 # What no row has by itself: "grew the most", "the second highest", "der höchste Anteil".
