@@ -12,8 +12,8 @@ from functools import partial
 from temporalio import activity
 
 from activities.agent.agent_doubts import other_words, read_others
+from activities.agent.brief_prompt import BriefPrompt, joined
 from activities.agent.early_doubts import early_doubts
-from activities.agent.first_prompt import FirstPrompt, joined
 from activities.agent.grounds import read_grounds
 from activities.agent.query_first import next_step, offered_tools, shown_tables
 from activities.agent.stored_conclusions import store_conclusion
@@ -198,7 +198,7 @@ class AgentTurnActivities:
         loaded: LoadedTeam,
         role: Role,
         room: int,
-    ) -> FirstPrompt:
+    ) -> BriefPrompt:
         """Returns the first prompt as read from the store; its tables have `room` characters."""
         store = self._calls.store
         subtask = await self._subtask(brief)
@@ -213,7 +213,7 @@ class AgentTurnActivities:
         tables = ""
         if await self._queries_first(turn, loaded, role):
             tables = await shown_tables(self._teams, turn, loaded.toolbox, role, subtask, room)
-        return FirstPrompt(
+        return BriefPrompt(
             store=store,
             brief=brief,
             subtask=subtask,

@@ -14,7 +14,7 @@ from temporal_supervisor.supervision.contract.plan import Subtask
 
 
 @dataclass(frozen=True)
-class FirstPrompt:
+class BriefPrompt:
     """The first prompt of a worker agent, by its parts.
 
     `outputs` are those of an earlier conversation that is begun anew, `previous` is the finding to
