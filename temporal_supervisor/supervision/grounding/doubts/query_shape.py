@@ -63,7 +63,7 @@ _NAME = r"(?:[a-z_]\w*\s?\.\s{0,2})?\b([a-z_]\w*)\b"
 _SORTED_COLUMN = re.compile(rf"\border\s+by\s+{_NAME}(?!\s*[\w(.]*\()")
 _EXTREME_COLUMN = re.compile(rf"\b(?:max|min)\s*\(\s*{_NAME}\s*\)")  # "max(year)"
 # "day < ''", "day between ''"; not "day <> ''".
-_COMPARED_COLUMN = re.compile(rf"{_NAME}\s*(?:[<>]=?(?!>)|between)\s*''")
+_COMPARED_COLUMN = re.compile(r"\b([a-z_]\w*)\s*(?:[<>]=?(?!>)|between)\s*''")
 
 # Functions by what they may compute.
 # fmt: off
