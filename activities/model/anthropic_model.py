@@ -226,7 +226,9 @@ class AnthropicModel(ModelEndpoint):
                     usage = reader.usage
                     if not usage.prompt_tokens:  # some servers count at the end, which does not come
                         usage = usage.model_copy(update={"input_tokens": request.tokens})
-                    message = ended_message(stream.current_message_snapshot, usage)
+                    # Of a form only blanks are left out, perhaps in its middle: it counts as cut.
+                    stop_reason = "max_tokens" if request.concludes else "end_turn"
+                    message = ended_message(stream.current_message_snapshot, stop_reason, usage)
                     return check_message(with_text_calls(message, request), self._credentials)
             if not reader.finished:
                 raise self._unfinished(reader, stream.response.headers.get("content-type", ""))

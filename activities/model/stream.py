@@ -155,11 +155,11 @@ def whole_message(message: Any) -> ModelMessage:
     )
 
 
-def ended_message(message: Any, usage: ModelUsage) -> ModelMessage:
+def ended_message(message: Any, stop_reason: str, usage: ModelUsage) -> ModelMessage:
     """Returns a message that was ended here before its own end, with the `usage` so far."""
     return ModelMessage(
         content=[_as_json(block) for block in message.content],
-        stop_reason="end_turn",
+        stop_reason=stop_reason,
         usage=usage,
         model=message.model,
     )

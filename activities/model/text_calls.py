@@ -76,6 +76,7 @@ class TextWatch:
         self._begun = False
         self._found = False
         self._blanks = 0
+        self._has_native_call = False
         self._is_on = bool(request.tools) and not request.concludes
 
     def has_ended(self, event: Any) -> bool:
@@ -84,9 +85,9 @@ class TextWatch:
         Returns True if the text has continued after a complete call, or with blanks alone.
         """
         if event.type == "content_block_start" and event.content_block.type == "tool_use":
-            self._is_on = False
+            self._has_native_call = True
         piece = getattr(event.delta, "text", None) if event.type == "content_block_delta" else None
-        if not piece:
+        if not piece or self._has_native_call:
             return False
 
         words = piece.rstrip()

@@ -88,8 +88,8 @@ class StoreWaits:
 async def _is_held_up(client: Client, report: StoreReport) -> bool:
     """True if the activity that has reported still waits for the store.
 
-    An activity that is gone may have run out of its own time: then the one that its workflow made
-    in its place counts. False if none of the workflow's activities waits.
+    An activity that is gone may have run out of its own time, and its workflow made another one in
+    its place. Which one that is cannot be told, so each activity of that workflow counts then.
     """
     handle = client.get_workflow_handle(report.workflow_id, run_id=report.execution_id)
     try:
@@ -100,18 +100,18 @@ async def _is_held_up(client: Client, report: StoreReport) -> bool:
         raise
     if described.status is not WorkflowExecutionStatus.RUNNING:
         return False
-    pending_activities = described.raw_description.pending_activities
-    for pending in pending_activities:
-        if pending.activity_id == report.activity_id:
-            return _has_failed(pending) or bool((await _details(client, pending)).get("held"))
+    calls = [call for call in described.raw_description.pending_activities if not _is_watch(call)]
+    reported = [call for call in calls if call.activity_id == report.activity_id]
 
-    # The new one reports only after its second failure, and the run's clock would go until then.
-    calls = [pending for pending in pending_activities if not _is_watch(pending)]
-    return any(_has_failed(call) for call in calls)
+    # The one in its place reports after its second failure, and the run's clock would go until then.
+    for call in reported or calls:
+        if _has_failed(call) or (await _details(client, call)).get("held"):
+            return True
+    return False
 
 
 def _is_watch(pending: PendingActivityInfo) -> bool:
-    """True for the activity that makes this look."""
+    """True for the activity that looks whether others still wait for the store."""
     return pending.activity_type.name == _AWAIT_STORE
 
 

@@ -185,7 +185,7 @@ async def test_a_worker_agent_gets_short_rules_two_fields_and_the_columns_of_its
     ("task", "is_told"),
     [
         ("From table harvest, give the last year listed", True),
-        ("From table harvest, give the year that comes after 1990", True),
+        ("From table harvest, give the year listed after 1990", True),
         ("From table harvest, give the kilograms of 1990", False),
     ],
 )

@@ -1,7 +1,7 @@
 """Conditions of a query that found nothing: how many rows of its tables meet each of them.
 
 Example: `SELECT name FROM staff WHERE age > 90 AND city = 'Riga'` is counted by
-`SELECT count(*), count(CASE WHEN age > 90 THEN 1 END), ... FROM staff`.
+`SELECT count(*), count(CASE WHEN age > 90 AND city = 'Riga' THEN 1 END), ... FROM staff`.
 Runs in the engine's process, so it imports little.
 """
 
@@ -17,7 +17,10 @@ _CONDITIONS = 6  # counted of one query
 
 
 class Counting(NamedTuple):
-    """A query that counts all rows and those that meet each condition, and the columns of each."""
+    """A query that counts all rows, those that meet all conditions, and those that meet each one.
+
+    `columns` has the columns of each condition.
+    """
 
     sql: str
     columns: list[list[str]]
@@ -34,7 +37,7 @@ def counting_query(query: exp.Expr) -> Counting | None:
     joined = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
     conditions = [*joined][:_CONDITIONS]
     counted = [exp.Count(this=exp.Star())]
-    for condition in conditions:
+    for condition in (where.this, *conditions):
         met = exp.Case().when(condition.copy(), exp.Literal.number(1))
         counted.append(exp.Count(this=met))
 
@@ -55,7 +58,7 @@ def _columns_of(condition: exp.Expr) -> list[str]:
 
 
 def conditions_met(cursor: duckdb.DuckDBPyConnection, query: exp.Expr) -> dict[str, Any] | None:
-    """Returns the number of `rows`, and of the rows that meet each condition `alone`.
+    """Returns the number of `rows`, of those that meet all conditions `together`, or one `alone`.
 
     `alone` has the columns of each condition with its number of rows. Returns None if the rows
     cannot be counted within a second.
@@ -67,5 +70,6 @@ def conditions_met(cursor: duckdb.DuckDBPyConnection, query: exp.Expr) -> dict[s
     found = answer(cursor, counting.sql)
     if not found:
         return None
-    rows, *alone = found[0]
-    return {"rows": rows, "alone": [*zip(counting.columns, alone, strict=True)]}
+    rows, together, *alone = found[0]
+    conditions = [*zip(counting.columns, alone, strict=True)]
+    return {"rows": rows, "together": together, "alone": conditions}

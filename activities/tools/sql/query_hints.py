@@ -41,10 +41,12 @@ def hints_below(sql: str, result: Json, tables: Sequence[Json]) -> list[str]:
     if query is None:
         return []
 
-    matched = _has_matched(result)
+    met = result.get("met")
+    # A row that was found may have nothing but zeros.
+    matched = _has_matched(result) or bool(met and met["together"])
     on_filters = [*_on_filters(query, tables, _texts(sql), matched=matched)]
     if not on_filters:
-        on_filters = _on_conditions(result.get("met"))
+        on_filters = [] if matched else _on_conditions(met)
     elif not matched and result["rows"]:
         on_filters.insert(0, NO_MATCH)
     # A query that leaves rows out may leave out the total by any of its values.

@@ -93,8 +93,10 @@ def columns_read(query: exp.Expr) -> list[str] | None:
 
 
 def names_column(query: exp.Expr, name: str) -> bool:
-    """True if `query` names a column, in whatever case."""
-    return any(column.name.lower() == name for column in query.find_all(exp.Column))
+    """True if `query` names a column, in whatever case, and gives that name to none of its own."""
+    identifiers = [each for each in query.find_all(exp.Identifier) if each.name.lower() == name]
+    given = (exp.Alias, exp.TableAlias)
+    return bool(identifiers) and not any(isinstance(each.parent, given) for each in identifiers)
 
 
 def _plain_name(name: str) -> str:

@@ -89,8 +89,8 @@ async def test_the_stream_is_ended_where_the_model_goes_on_without_the_output() 
     assert 0 < message.usage.output_tokens < 60
 
 
-@pytest.mark.parametrize("concludes", [False, True])
-async def test_the_stream_is_ended_where_the_model_writes_blanks_without_end(concludes: bool) -> None:
+@pytest.mark.parametrize(("concludes", "stop_reason"), [(False, "end_turn"), (True, "max_tokens")])
+async def test_the_stream_is_ended_where_the_model_writes_blanks_without_end(concludes: bool, stop_reason: str) -> None:
     left = asyncio.Event()
 
     async def blanks(exchange: Exchange) -> None:
@@ -103,7 +103,14 @@ async def test_the_stream_is_ended_where_the_model_writes_blanks_without_end(con
     async with http.model_server(blanks) as server, adapter(server) as model:
         message = await model.complete(with_tools(concludes=concludes), StreamProgress())
         await left.wait()
-    assert (message.text().strip(), message.stop_reason) == ("Pears.", "end_turn")
+    assert (message.text().strip(), message.stop_reason) == ("Pears.", stop_reason)
+
+
+async def test_blanks_behind_a_native_call_end_no_stream() -> None:
+    use = {"type": "tool_use", "id": "c1", "name": "query_data", "input": ARGUMENTS}
+    reply = http.message(use, http.text(" " * 3_000), stop_reason="tool_use")
+    message = (await answer(reply, with_tools())).message
+    assert (uses(message), message.stop_reason) == ([("query_data", ARGUMENTS)], "tool_use")
 
 
 async def test_blanks_between_words_end_no_stream() -> None:

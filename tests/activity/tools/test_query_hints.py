@@ -160,6 +160,8 @@ async def test_a_query_with_a_text_in_double_quotes_is_answered(ask: Ask) -> Non
     "sql",
     [
         "SELECT count(*) FROM races WHERE Points > 15",
+        "SELECT Points - 10 FROM races WHERE Jobs = 'Writer'",
+        "SELECT sum(Points) - 10 FROM races WHERE Jobs = 'Writer' AND Points > 5",
         "SELECT 0",
         "SELECT Jobs FROM races WHERE Points > 90 UNION SELECT Jobs FROM races WHERE Points < 0",
     ],

@@ -337,6 +337,13 @@ async def test_a_misuse_is_explained_with_the_tables_and_columns(cities: Path, s
         ("SELECT name FROM stops ORDER BY RowId DESC LIMIT 1", [["Mill"]]),
         ("SELECT name FROM stops WHERE rowid = (SELECT rowid FROM stops WHERE name = 'Zoo') + 1", [["Ash"]]),
         ("SELECT * FROM stops WHERE name = 'Ash'", [["Ash"]]),  # nobody who does not ask for it sees it
+        ("SELECT s.name FROM stops s JOIN stops t USING (rowid) WHERE t.rowid = 2", [["Ash"]]),
+        # A query's own name for something goes first.
+        (
+            "WITH s AS (SELECT *, rank() OVER (ORDER BY name) AS rowid FROM stops) SELECT name FROM s WHERE rowid = 1",
+            [["Ash"]],
+        ),
+        ("SELECT s.rowid FROM (SELECT name FROM stops) AS s (rowid) WHERE rowid = 'Mill'", [["Mill"]]),
         ("SELECT rowid_2, rowid FROM own LIMIT 1", [["70", "1"]]),  # the file's own column of that name
     ],
 )

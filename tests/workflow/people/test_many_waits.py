@@ -62,8 +62,8 @@ async def test_a_decision_costs_the_same_however_many_others_wait(lab: Lab) -> N
     many, of_many = await replied_one_by_one(lab.named(f"{lab.run_id}-many"), 30)
     assert many <= 17, of_many
     assert many <= few * 1.1, (few, many, of_many)
-    # The first wait has ended, so the timer for all is set anew; no other wait sets one.
-    assert of_many["TIMER_STARTED"] <= 3, of_many
+    # All share a timer; with one each there were thirty.
+    assert of_many["TIMER_STARTED"] <= 10, of_many
 
 
 async def test_many_decisions_in_one_update_cost_next_to_nothing(lab: Lab) -> None:

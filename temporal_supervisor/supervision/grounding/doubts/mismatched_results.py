@@ -36,7 +36,7 @@ _RANKED = re.compile(
     re.IGNORECASE,
 )
 # Columns by which a first and a last one are known: "season", "date of birth".
-_DATED = re.compile(
+DATED = re.compile(
     r"\b(?:year|date|season|episode|week|day|month|round|built|opened|founded|born)\b",
     re.IGNORECASE,
 )
@@ -73,7 +73,7 @@ def other_end(inquiry: Inquiry) -> Iterator[str]:
     direction = query.shape.direction
     if ends:
         other = 1 if word == "first" else -1
-        if direction == other and _DATED.search(columns):
+        if direction == other and DATED.search(columns):
             yield f"the query takes the other end, and the question asks for the {word}"
         return
     if _RANKED.search(columns):

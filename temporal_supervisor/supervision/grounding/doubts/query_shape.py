@@ -59,11 +59,11 @@ _TWO_NUMBERS = re.compile(
 _FIRST = re.compile(r"=\s*1\b")  # "rank = 1"
 # A column as it is: a cast or a function before it may make numbers of its texts.
 _NAME = r"(?:[a-z_]\w*\s?\.\s{0,2})?\b([a-z_]\w*)\b"
-# "order by year", "order by t.year"; not "order by cast(year as int)".
-_SORTED_COLUMN = re.compile(rf"\border\s+by\s+{_NAME}(?!\s*[\w(.]*\()")
+# "order by year", "order by t.year"; not "order by cast(year as int)", "order by year::int + 1".
+_SORTED_COLUMN = re.compile(rf"\border\s+by\s+{_NAME}(?!\s*[\w(.]*\(|\s*::|\s*[-+*/|])")
 _EXTREME_COLUMN = re.compile(rf"\b(?:max|min)\s*\(\s*{_NAME}\s*\)")  # "max(year)"
-# "day < ''", "day between ''"; not "day <> ''".
-_COMPARED_COLUMN = re.compile(r"\b([a-z_]\w*)\s*(?:[<>]=?(?!>)|between)\s*''")
+# "day < ''", "day between ''"; not "day <> ''", "day::date < ''".
+_COMPARED_COLUMN = re.compile(r"(?<!:)\b([a-z_]\w*)\s*(?:[<>]=?(?!>)|between)\s*''")
 
 # Functions by what they may compute.
 # fmt: off

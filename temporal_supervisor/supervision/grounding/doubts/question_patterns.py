@@ -114,11 +114,11 @@ NOT = re.compile(
     re.IGNORECASE,
 )
 
-# "the last stadium listed", "first on the chart", "the name listed before Ida": a row by its place.
+# "the last stadium listed", "first name on the chart", "the name listed before Ida": a row by its
+# place. Not "the last winner of the games listed", nor "the top speed in the table".
 LISTED = re.compile(
     r"""
-    \b (?:first|last|top|bottom) \b [^?.]{0,80}
-    \b (?:listed | (?:on|in) \s (?:the|this) \s (?:chart|list|table)) \b
+    \b (?:first|last) \s (?:\w{1,30}\s){0,2} (?:listed | (?:on|in) \s (?:the|this) \s (?:chart|list)) \b
     | \b listed \s (?:first|last|before|after) \b
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -241,11 +241,12 @@ def may_take_an_end(question: str) -> bool:
 
 
 # "the next stadium", "what comes after Ida", "the name before Jon"; not "before 1994".
+# "who comes after Ida", "is listed above it", "the next stop on the line"; not "is above 50".
 _BESIDE = re.compile(
     r"""
-    \b (?: next | previous | preceding | following | above | below
-        | (?:comes?|came|is|was|listed|right|directly|immediately|name|one) \s (?:before|after)
-        ) \b
+    \b (?:comes?|came|is|was|listed|right|directly|immediately|name|one) \s
+        (?: next | before | after | above | below ) \b (?!\s\d)
+    | \b the \s (?:next|previous|preceding|following) \s \w{1,30} \s (?:listed|after|before|on|in) \b
     """,
     re.IGNORECASE | re.VERBOSE,
 )

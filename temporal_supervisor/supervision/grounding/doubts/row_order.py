@@ -9,11 +9,16 @@ from collections.abc import Iterator, Sequence
 from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.grounding.doubts import question_patterns as patterns
 from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
+from temporal_supervisor.supervision.grounding.doubts.mismatched_results import DATED
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 
 _LEAST_VALUES = 3  # fewer are in order by chance
 _ROW_ORDER = re.compile(r"\browid\b|\brow_number\b")
 _PART = re.compile(r"\d+|[^\W\d_]+")
+_MONTH = re.compile(
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -30,15 +35,20 @@ def sorted_by_letters(inquiry: Inquiry) -> Iterator[str]:
 
 
 def sorted_against_the_list(inquiry: Inquiry) -> Iterator[str]:
-    """Yields the column that the only query sorts by, where a row is asked for by its place."""
+    """Yields the column that the only query sorts by, where a row is asked for by its place.
+
+    A date is as good: what comes last may be listed last.
+    """
     query = inquiry.only_query
     if query is None or not patterns.LISTED.search(inquiry.question):
         return
     if _ROW_ORDER.search(query.shape.bare):
         return
+    known = {column.name for column in inquiry.columns}  # names of its own may count or rank
     asked = stems(words_of(inquiry.question))
     for name in query.shape.ordered:
-        if asked.isdisjoint(stems(words_of(name))):
+        is_other = name in known and asked.isdisjoint(stems(words_of(name)))
+        if is_other and not DATED.search(name.replace("_", " ")):
             yield f"the query sorts by {name}, and the question asks for the order of the list"
 
 
@@ -56,7 +66,7 @@ def _place_of(value: str) -> tuple[int, int, int] | None:
     Examples: `10 m` gives (0, 0, 10), and `March 4, 1984` gives (1984, 3, 4).
     """
     parts = _PART.findall(value.replace(",", "").lower())
-    months = [_MONTHS.index(part[:3]) + 1 for part in parts if part[:3] in _MONTHS]
+    months = [_MONTHS.index(part[:3]) + 1 for part in parts if _MONTH.fullmatch(part)]
     numbers = [int(part) for part in parts if part.isdigit()]
     if not months:
         return (0, 0, numbers[0]) if parts and parts[0].isdigit() else None
