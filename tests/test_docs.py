@@ -16,7 +16,9 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglo
 REFERENCE = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
 _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 _ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
-_PATH = re.compile(r"`((?:workflows|activities|supervision|runtime|console|standin|benchmarks|tests|docs)/[\w./-]+)`")
+_PATH = re.compile(r"`((?:workflows|activities|temporal_supervisor|benchmarks|tests|docs)/[\w./-]+)`")
+# "`Planner.parse_reply` of `activities/questions/planner.py`"
+_SYMBOL = re.compile(r"`(?:\w+\.)?(\w+)` (?:of|in) `([\w/]+\.py)`")
 
 
 def rows(section: str) -> list[list[str]]:
@@ -70,6 +72,19 @@ def test_links_and_paths_lead_to_files(page: Path) -> None:
     missing += [path for path in _PATH.findall(text) if not (ROOT / path).exists()]
     links = _ANCHOR.findall(text)
     missing += [anchor for file, anchor in links if anchor not in anchors(page.parent / file if file else page)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_in_a_file_are_defined_there(page: Path) -> None:
+    missing: list[str] = []
+    for name, file in _SYMBOL.findall(page.read_text(encoding="utf-8")):
+        path = ROOT / file
+        if not path.exists():
+            continue  # short for a path that stands before it
+        is_defined = re.compile(rf"\b(?:def|class) {name}\b|^ *{name}(?:: [^=\n]+)? = ", re.MULTILINE)
+        if not is_defined.search(path.read_text(encoding="utf-8")):
+            missing.append(f"{name} in {file}")
     assert missing == []
 
 

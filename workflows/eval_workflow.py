@@ -41,7 +41,7 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.base.text import label, money
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.scores.eval_budget import (
-        RunGrantOf,
+        RunBudget,
         Spent,
         next_grant,
         to_go,
@@ -115,7 +115,7 @@ class _UnderWay(NamedTuple):
     """A question under way: its name, the grant of its run, and the task that awaits its score."""
 
     name: str
-    grant: RunGrantOf
+    grant: RunBudget
     task: asyncio.Task[None]
 
 
@@ -272,7 +272,7 @@ class Questions:
         grants = tuple(question.grant for question in self._under_way.values())
         # Without a budget in dollars a run has no share of one.
         usd = given.own.usd if given.budget.usd is not None else None
-        own = RunGrantOf(given.own.tokens, usd)
+        own = RunBudget(given.own.tokens, usd)
         grant = next_grant(given.budget, own, Spent(state.usage, state.ended, grants), slots)
         if grant is None:
             if not self._under_way:
@@ -296,7 +296,7 @@ class Questions:
         )
         self._waiting.extend(reply.cases)
 
-    async def _run_question(self, index: int, case: CasePart, grant: RunGrantOf) -> None:
+    async def _run_question(self, index: int, case: CasePart, grant: RunBudget) -> None:
         """Runs a question to its end, and has the answer judged and counted."""
         try:
             ended, problem = await self._run_case(case, grant)
@@ -311,7 +311,7 @@ class Questions:
             del self._under_way[index]
             self._changed = True
 
-    async def _run_case(self, case: CasePart, grant: RunGrantOf) -> tuple[bool, Problem | None]:
+    async def _run_case(self, case: CasePart, grant: RunBudget) -> tuple[bool, Problem | None]:
         """Starts the run of a question. Returns True once it has ended, and its problem.
 
         Returns False for a run that an earlier execution has started, whose end is not known.
@@ -355,7 +355,7 @@ class Questions:
             return [PartInput(part=case.part)]
         return []
 
-    def _request(self, case: CasePart, grant: RunGrantOf) -> dict[str, object]:
+    def _request(self, case: CasePart, grant: RunBudget) -> dict[str, object]:
         """Returns the request of a run, within the rest of the eval's budget and time."""
         asked = case.request.get("budget")
         own = asked if isinstance(asked, dict) else {}
@@ -363,7 +363,7 @@ class Questions:
         deadline = max(1.0, min(self._given.own.seconds, self._time_left))
         return {**case.request, "budget": {**own, **granted}, "deadline": deadline}
 
-    def _was_cut_short(self, grant: RunGrantOf, problem: Problem | None) -> bool:
+    def _was_cut_short(self, grant: RunBudget, problem: Problem | None) -> bool:
         """True if the eval ended a run early, for lack of budget or because it was cancelled."""
         if problem is None:
             return False
@@ -372,7 +372,7 @@ class Questions:
             return True
         return problem.type is ErrorKind.CANCELLED and self._is_cancelled()
 
-    def _is_lowered(self, grant: RunGrantOf) -> bool:
+    def _is_lowered(self, grant: RunBudget) -> bool:
         """True if a grant is smaller than a run's own limits."""
         own = self._given.own
         less_tokens = grant.tokens is not None and (own.tokens is None or grant.tokens < own.tokens)

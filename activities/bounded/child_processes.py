@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from activities.bounded.bounded_child import Child
-from activities.bounded.fair_pool import QuestionLine
+from activities.bounded.fair_pool import CallLine
 from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
 
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # of one answer: a hundred times a tool's output
@@ -47,7 +47,7 @@ class ChildProcesses:
     def __init__(
         self,
         module: str,
-        line: QuestionLine,
+        line: CallLine,
         memory: int,
         *,
         seconds: float = _ORPHAN_SECONDS,

@@ -103,7 +103,7 @@ async def _is_held_up(client: Client, report: StoreReport) -> bool:
     calls = [call for call in described.raw_description.pending_activities if not _is_watch(call)]
     reported = [call for call in calls if call.activity_id == report.activity_id]
 
-    # The one in its place reports after its second failure, and the run's clock would go until then.
+    # The one in its place reports after its second failure: the run's clock would go until then.
     for call in reported or calls:
         if _has_failed(call) or (await _details(client, call)).get("held"):
             return True

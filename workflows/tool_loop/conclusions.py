@@ -1,6 +1,6 @@
 """The conclusions of a worker agent: sent back to it, or the finding of the attempt.
 
-The rules are in `verdicts`.
+The rules are in `verdicts`, but for people's words, which only the workflow has.
 """
 
 from temporalio import workflow

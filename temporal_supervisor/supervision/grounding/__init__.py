@@ -15,5 +15,6 @@ problem with it. In the order in which they are called:
     answer_chain      from a claim of an answer to findings and tool outputs, for people
     doubts/           whether the queries behind a finding ask what its question asks
 
-A figure was flagged because `Support.find` returned None for it: `Support.problem` has the reason.
+Most flagged figures are those for which `Support.find` returned None: `Support.problem` has the
+reason. `check` in `support` lists what else is looked up.
 """

@@ -94,7 +94,7 @@ class AnswerState:
 
     @property
     def is_written(self) -> bool:
-        """True if there is an answer, rather than the findings in its place."""
+        """True if the current text is anything but the list of the findings."""
         return bool(self.current.text) and not self.current.is_findings
 
     def replace(self, answer: Answer) -> None:

@@ -19,7 +19,7 @@ class EvalBudget(Model):
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None
 
 
-class RunGrantOf(NamedTuple):
+class RunBudget(NamedTuple):
     """The budget of one run of an eval; None means the limit of its own request."""
 
     tokens: int | None = None
@@ -31,10 +31,10 @@ class Spent(NamedTuple):
 
     usage: Usage
     ended: int
-    under_way: tuple[RunGrantOf, ...] = ()
+    under_way: tuple[RunBudget, ...] = ()
 
 
-def next_grant(budget: EvalBudget, own: RunGrantOf, spent: Spent, slots: int) -> RunGrantOf | None:
+def next_grant(budget: EvalBudget, own: RunBudget, spent: Spent, slots: int) -> RunBudget | None:
     """Returns the grant of the next run, if `slots` more may start; None if there is no room.
 
     Runs under way may return some of theirs, so a later call may succeed.
@@ -57,7 +57,7 @@ def next_grant(budget: EvalBudget, own: RunGrantOf, spent: Spent, slots: int) ->
     )
     if tokens == 0 or usd == 0:
         return None
-    return RunGrantOf(None if tokens is None else int(tokens), usd)
+    return RunBudget(None if tokens is None else int(tokens), usd)
 
 
 def _share(

@@ -7,7 +7,7 @@ import gc
 import psutil
 
 from activities.bounded.child_processes import ChildProcesses
-from activities.bounded.fair_pool import FairPool, QuestionLine
+from activities.bounded.fair_pool import CallLine, FairPool
 from tests.activity.bounded import hostile
 from tests.activity.bounded.test_child_processes import LONG, MEMORY
 
@@ -20,14 +20,14 @@ class Counter:
         self._may_go: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def ask(self, line: QuestionLine, *questions: str) -> None:
+    async def ask(self, line: CallLine, *questions: str) -> None:
         """The part of a name before the dot is the owner."""
         for name in questions:
             self._may_go[name] = asyncio.Event()
             self._tasks[name] = asyncio.create_task(self._hold(line, name))
         await asyncio.sleep(0)
 
-    async def _hold(self, line: QuestionLine, name: str) -> None:
+    async def _hold(self, line: CallLine, name: str) -> None:
         async with line.place(name.partition(".")[0]):
             self.admitted.append(name)
             await self._may_go[name].wait()
@@ -46,7 +46,7 @@ class Counter:
             await asyncio.gather(*(self._tasks[name] for name in questions))
 
 
-async def spend(line: QuestionLine, owner: str, seconds: float) -> None:
+async def spend(line: CallLine, owner: str, seconds: float) -> None:
     async with line.place(owner):
         await asyncio.sleep(seconds)
 

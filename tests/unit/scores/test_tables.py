@@ -19,7 +19,7 @@ from temporal_supervisor.supervision.contract.result import (
     Unsupported,
 )
 from temporal_supervisor.supervision.contract.usage import Usage
-from temporal_supervisor.supervision.scores.eval_budget import EvalBudget, RunGrantOf, Spent, next_grant, to_go
+from temporal_supervisor.supervision.scores.eval_budget import EvalBudget, RunBudget, Spent, next_grant, to_go
 from temporal_supervisor.supervision.scores.flagged import flags, own_flags
 from temporal_supervisor.supervision.scores.intervals import chance_of_loss, paired_bootstrap, wilson
 from temporal_supervisor.supervision.scores.question_sets import EvalQuestion
@@ -278,22 +278,22 @@ def test_what_an_eval_falls_short_of_is_said_of_each_supervised_variant() -> Non
 
 
 def spent(tokens: int, ended: int, *under_way: int, usd: float | None = 0.0) -> Spent:
-    grants = tuple(RunGrantOf(grant, 0.0) for grant in under_way)
+    grants = tuple(RunBudget(grant, 0.0) for grant in under_way)
     return Spent(Usage(input_tokens=tokens, usd=usd), ended, grants)
 
 
-OWN = RunGrantOf(1_000_000, 5.0)
+OWN = RunBudget(1_000_000, 5.0)
 
 
 def test_a_run_gets_its_share_of_what_is_free_and_no_more_than_its_own() -> None:
     assert next_grant(EvalBudget(tokens=None), OWN, spent(10**9, 5), 4) == OWN
     assert next_grant(EvalBudget(tokens=40_000_000), OWN, spent(0, 0), 4) == OWN
-    assert next_grant(EvalBudget(tokens=400_000), OWN, spent(0, 0), 4) == RunGrantOf(100_000, 5.0)
-    assert next_grant(EvalBudget(tokens=400_000), OWN, spent(0, 0, 100_000), 3) == RunGrantOf(100_000, 5.0)
+    assert next_grant(EvalBudget(tokens=400_000), OWN, spent(0, 0), 4) == RunBudget(100_000, 5.0)
+    assert next_grant(EvalBudget(tokens=400_000), OWN, spent(0, 0, 100_000), 3) == RunBudget(100_000, 5.0)
 
 
 def test_no_run_begins_with_less_than_twice_what_runs_have_taken_so_far() -> None:
-    assert next_grant(EvalBudget(tokens=100_000), OWN, spent(40_000, 2), 1) == RunGrantOf(60_000, 5.0)
+    assert next_grant(EvalBudget(tokens=100_000), OWN, spent(40_000, 2), 1) == RunBudget(60_000, 5.0)
     assert next_grant(EvalBudget(tokens=100_000), OWN, spent(60_000, 2), 1) is None
     assert next_grant(EvalBudget(tokens=100_000), OWN, spent(40_000, 2, 30_000), 1) is None
     assert next_grant(EvalBudget(tokens=19_000), OWN, spent(0, 0), 1) is None

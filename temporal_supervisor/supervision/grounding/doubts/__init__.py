@@ -5,8 +5,9 @@
     question_patterns     the words of a question; query_shape: those of a query
     listed_tables         the columns and values that the author was shown
 
-The other modules are the rules: `..._left_out` are in the question and in no query, `values_added`
-the other way round; `named_rows`, `row_order` and `mismatched_results` compare results.
+The other modules are the rules. `values_left_out`, `flags_left_out` and `methods_left_out` look for
+parts of the question that no query has, `values_added` for the other way round; `named_rows`,
+`row_order` and `mismatched_results` compare what the queries return.
 `other_queries` compares a query with others for the same question. How to add a rule:
 docs/faults.md.
 """

@@ -118,7 +118,8 @@ NOT = re.compile(
 # place. Not "the last winner of the games listed", nor "the top speed in the table".
 LISTED = re.compile(
     r"""
-    \b (?:first|last) \s (?:\w{1,30}\s){0,2} (?:listed | (?:on|in) \s (?:the|this) \s (?:chart|list)) \b
+    \b (?:first|last) \s (?:\w{1,30}\s){0,2}
+        (?:listed | (?:on|in) \s (?:the|this) \s (?:chart|list)) \b
     | \b listed \s (?:first|last|before|after) \b
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -246,7 +247,8 @@ _BESIDE = re.compile(
     r"""
     \b (?:comes?|came|is|was|listed|right|directly|immediately|name|one) \s
         (?: next | before | after | above | below ) \b (?!\s\d)
-    | \b the \s (?:next|previous|preceding|following) \s \w{1,30} \s (?:listed|after|before|on|in) \b
+    | \b the \s (?:next|previous|preceding|following) \s \w{1,30} \s
+        (?:listed|after|before|on|in) \b
     """,
     re.IGNORECASE | re.VERBOSE,
 )

@@ -20,7 +20,7 @@ _SMALL = 100
 
 
 def texts_added(inquiry: Inquiry) -> Iterator[str]:
-    """Yields the texts of several words that rows have to equal, if nobody has used one of them."""
+    """Yields the texts that rows have to equal, if none of their words is in question or rows."""
     question = inquiry.question
     # An adjective may mean a country, and "did not" a text such as `no result`.
     if patterns.adjectives_in(question) or patterns.NOT.search(question):

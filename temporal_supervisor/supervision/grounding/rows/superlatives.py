@@ -70,7 +70,7 @@ _HEAD_SAYS_IT = re.compile(
 # The end of what is before a superlative: "New York had the ", "Oslo hat die ".
 _SUBJECT = re.compile(r"((?:[^\W_][\w'’.&-]{0,30}+\s){1,4})(?:had|has|hatte|hat)\s(?:the|den|die|das)\s\Z")
 _NUMBER = re.compile(r"[-−]?[$€£]?\s?(?P<digits>\d[\d,]*(?:\.\d+)?)\s?%?")
-_UNIT_SIGN = re.compile(r"[^$€£%]")
+_NOT_UNIT_SIGN = re.compile(r"[^$€£%]")
 _RANK = re.compile(r"rank|pos|place|rang|platz", re.IGNORECASE)
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _PHRASE_WORDS = 6
@@ -122,7 +122,7 @@ def has_superlative(text: str) -> bool:
 
 
 def not_the_extreme(
-    said: Superlative,
+    claim: Superlative,
     words: str,
     table: MarkdownTable,
     row: TableRow,
@@ -133,42 +133,42 @@ def not_the_extreme(
 
     `words` are those near the row's figure.
     """
-    meant = _meant(said, words, table)
+    meant = _meant(claim, words, table)
     if not meant or _TOTAL.search(" ".join(row.cells)):
         return ""
     if any(_figure(row, number) is None for number in meant):
         return ""
-    unordered = _unordered(query, table, is_cut, said, meant)
+    unordered = _unordered(query, table, is_cut, claim, meant)
     if unordered:
         return unordered
 
     first: list[TableRow] = []
-    for rows in _comparable(table, row, words, said.subject):
+    for rows in _comparable(table, row, words, claim.subject):
         if len(rows) < 2:
             continue
-        if any(_is_extreme(row, rows, number, said) for number in meant):
+        if any(_is_extreme(row, rows, number, claim) for number in meant):
             return ""
         first = first or rows
     if not first:
         return ""
     number = meant[0]
-    best = _best(first, number, said)
+    best = _best(first, number, claim)
     names = [cell for cell in best.cells if cell and _value(cell) is None]
     shown = " of ".join([best.cells[number], *names[:1]])
-    return f"the {said.written} {table.columns[number]} of the rows is {shown}"
+    return f"the {claim.written} {table.columns[number]} of the rows is {shown}"
 
 
-def names_a_measure(said: Superlative, words: str, table: MarkdownTable) -> bool:
+def names_a_measure(claim: Superlative, words: str, table: MarkdownTable) -> bool:
     """True if it is clear which column a superlative is about.
 
     Its words name one, or there is only one.
     """
-    meant = _meant(said, words, table)
-    named = _named(meant, said.phrase, table) or _named(meant, words, table)
+    meant = _meant(claim, words, table)
+    named = _named(meant, claim.phrase, table) or _named(meant, words, table)
     return bool(named) or len(_figure_columns(table)) == len(meant) == 1
 
 
-def _meant(said: Superlative, words: str, table: MarkdownTable) -> list[int]:
+def _meant(claim: Superlative, words: str, table: MarkdownTable) -> list[int]:
     """Returns the columns that a superlative may be about, by its words.
 
     None if they are about something else, or the table is too long to be compared.
@@ -178,10 +178,10 @@ def _meant(said: Superlative, words: str, table: MarkdownTable) -> list[int]:
     heads = [column.replace("_", " ") for column in table.columns]
     if any(map(_HEAD_SAYS_IT.search, heads)):
         return []
-    if not {*words_of(said.calculated)} <= {*words_of(" ".join(heads))}:
+    if not {*words_of(claim.calculated)} <= {*words_of(" ".join(heads))}:
         return []
     columns = _figure_columns(table)
-    named = _named(columns, said.phrase, table) or _named(columns, words, table) or columns
+    named = _named(columns, claim.phrase, table) or _named(columns, words, table) or columns
     return [number for number in named if _is_measure(table, number)]
 
 
@@ -204,22 +204,22 @@ def _figures(table: MarkdownTable, number: int) -> list[str]:
 def _is_measure(table: MarkdownTable, number: int) -> bool:
     """True for a column with figures of one unit, which are no years or ranks."""
     figures = _figures(table, number)
-    units = {_UNIT_SIGN.sub("", cell) for cell in figures}
+    units = {_NOT_UNIT_SIGN.sub("", cell) for cell in figures}
     is_ranked = _NO_MEASURE.fullmatch(table.columns[number].replace("_", " "))
     return not is_ranked and len(units) == 1 and not all(_YEAR.fullmatch(cell) for cell in figures)
 
 
 def _named(columns: Sequence[int], words: str, table: MarkdownTable) -> Sequence[int]:
     """Returns the columns whose heads have a word of a text."""
-    said = {word for word in words_of(words) if len(word) > 2}
-    return [number for number in columns if said & {*words_of(table.columns[number].replace("_", " "))}]
+    near = {word for word in words_of(words) if len(word) > 2}
+    return [number for number in columns if near & {*words_of(table.columns[number].replace("_", " "))}]
 
 
 def _unordered(
     query: Query | None,
     table: MarkdownTable,
     is_cut: bool,
-    said: Superlative,
+    claim: Superlative,
     meant: Sequence[int],
 ) -> str:
     """Returns that the rows are not those among which the extreme is; empty if they may be."""
@@ -234,7 +234,7 @@ def _unordered(
     name, downwards = query.order
     heads = [table.columns[number].lower() for number in meant]
     numbers = [str(number + 1) for number in meant]
-    if cut and name in (*heads, *numbers) and downwards != said.is_most:
+    if cut and name in (*heads, *numbers) and downwards != claim.is_most:
         return "the query took the rows at the other end"
     return ""
 
@@ -264,13 +264,13 @@ def _comparable(
     """
     rows = _without_totals(table)
     yield rows
-    said = {*words_of(words)} - {*words_of(subject)}
+    near = {*words_of(words)} - {*words_of(subject)}
     figures = _figure_columns(table)
     shared: list[int] = []
     for number, cell in enumerate(row.cells):
         is_name = number not in figures or _YEAR.fullmatch(cell)
         own = {*words_of(cell)}
-        if is_name and own and own <= said:
+        if is_name and own and own <= near:
             shared.append(number)
     for size in range(1, min(_SHARED, len(shared)) + 1):
         for numbers in combinations(shared, size):
@@ -281,18 +281,18 @@ def _same(one: TableRow, other: TableRow, numbers: Sequence[int]) -> bool:
     return all(number < len(one.cells) and one.cells[number] == other.cells[number] for number in numbers)
 
 
-def _is_extreme(row: TableRow, rows: Sequence[TableRow], number: int, said: Superlative) -> bool:
-    return _figure(row, number) == _figure(_best(rows, number, said), number)
+def _is_extreme(row: TableRow, rows: Sequence[TableRow], number: int, claim: Superlative) -> bool:
+    return _figure(row, number) == _figure(_best(rows, number, claim), number)
 
 
-def _best(rows: Sequence[TableRow], number: int, said: Superlative) -> TableRow:
+def _best(rows: Sequence[TableRow], number: int, claim: Superlative) -> TableRow:
     """Returns the first row with the largest figure of a column, or the smallest."""
     filled: list[tuple[Decimal, TableRow]] = []
     for row in rows:
         figure = _figure(row, number)
         if figure is not None:
             filled.append((figure, row))
-    choose = max if said.is_most else min
+    choose = max if claim.is_most else min
     _, best = choose(filled, key=lambda item: item[0])
     return best
 
