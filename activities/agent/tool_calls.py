@@ -223,11 +223,15 @@ class ToolActivities:
             grounds = await read_grounds(self._conversations, request.head, loaded.toolbox, keep)
             return grounds.links(untrusted=bool(entry.labels.untrusted))
 
+        replies: dict[str, str] = {}
+        for question, ref in request.call.replies:
+            replies[question] = await read_text(self._store, ref)
+        attachments: dict[str, Callable[[], Awaitable[str]]] = {}
+        for attachment in request.attachments:
+            attachments[attachment.name] = partial(read_text, self._store, attachment.ref)
         context = ToolContext(
-            replies={question: await read_text(self._store, ref) for question, ref in request.call.replies},
-            attachments={
-                attachment.name: partial(read_text, self._store, attachment.ref) for attachment in request.attachments
-            },
+            replies=replies,
+            attachments=attachments,
             idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,
             files=self._teams.files_of(request.run),

@@ -18,6 +18,8 @@ ROW_PLACE = "rowid"
 """The column of a row's place in its file, from 1 on; a table has it for queries that name it."""
 ENGINE_ROW_PLACE = "file_row_number"
 """The engine's own, which counts from 0."""
+ROW_PLACE_SQL = f"{ENGINE_ROW_PLACE} + 1"
+"""A row's place in its file, where the engine counts rows."""
 _NO_COLUMN = (ROW_PLACE, ENGINE_ROW_PLACE)  # names that no column of a file keeps
 
 TABLES = {

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from activities.files.tables.number_shapes import BLANKS, is_missing, number_shape, shape_of
-from activities.files.values import ENGINE_ROW_PLACE, literal, quoted
+from activities.files.values import ROW_PLACE_SQL, literal, quoted
 from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
 
 Json = dict[str, Any]
@@ -178,17 +178,14 @@ def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str
     numbers = [column["name"] for column in columns if column["type"] in ("BIGINT", "DOUBLE")][:_SUMMED_COLUMNS]
     if not labels or not numbers:
         return []
-    place = f"{ENGINE_ROW_PLACE} + 1"
     named = " OR ".join(f"regexp_matches(lower(trim({quoted(label)})), {literal(_TOTAL)})" for label in labels)
     label = f"coalesce({', '.join(quoted(name) for name in labels)}, '')"
     picked = ", ".join(quoted(name) for name in numbers)
-    found = database.execute(
-        f"SELECT {place}, {label}, {picked} FROM typed WHERE {named} ORDER BY {place} LIMIT {_NAMED + 1}"
-    ).fetchall()
+    selected = f"SELECT {ROW_PLACE_SQL}, {label}, {picked} FROM typed"
+    found = database.execute(f"{selected} WHERE {named} ORDER BY 1 LIMIT {_NAMED + 1}").fetchall()
     (count,) = database.execute("SELECT count(*) FROM typed").fetchone() or (0,)
     if count <= _UNNAMED_ROWS and not any(row[0] == count for row in found):
-        last = f"SELECT {place}, {label}, {picked} FROM typed WHERE {place} = {count}"
-        found += database.execute(last).fetchall()
+        found += database.execute(f"{selected} WHERE {ROW_PLACE_SQL} = {count}").fetchall()
         unnamed = count
     else:
         unnamed = 0
@@ -219,8 +216,7 @@ def _sums(
 ) -> Sums:
     """Returns sum and count of each column of numbers in the rows between two places."""
     asked = ", ".join(f"sum({quoted(name)}), count({quoted(name)})" for name in numbers)
-    place = f"{ENGINE_ROW_PLACE} + 1"
-    between = f"SELECT {asked} FROM typed WHERE {place} > {after} AND {place} < {before}"
+    between = f"SELECT {asked} FROM typed WHERE {ROW_PLACE_SQL} > {after} AND {ROW_PLACE_SQL} < {before}"
     found = database.execute(between).fetchone() or ()
     return tuple(zip(found[::2], found[1::2], strict=True))
 

@@ -10,7 +10,14 @@ from typing import Any
 
 import duckdb
 
-from activities.files.values import ENGINE_ROW_PLACE, ROW_PLACE, literal, quoted, value_text
+from activities.files.values import (
+    ENGINE_ROW_PLACE,
+    ROW_PLACE,
+    ROW_PLACE_SQL,
+    literal,
+    quoted,
+    value_text,
+)
 from activities.tools.sql.empty_result import conditions_met
 from activities.tools.sql.sql_check import (
     Refused,
@@ -60,7 +67,7 @@ def _start(setup: Json, *, numbers_rows: bool) -> None:
 def _numbered_rows(path: str) -> str:
     """Returns a query for the rows of a file, each with its place in the column ROW_PLACE."""
     source = f"read_parquet({literal(path)}, {ENGINE_ROW_PLACE} = true)"
-    place = f"{ENGINE_ROW_PLACE} + 1 AS {ROW_PLACE}"
+    place = f"{ROW_PLACE_SQL} AS {ROW_PLACE}"
     return f"SELECT * EXCLUDE ({ENGINE_ROW_PLACE}), {place} FROM {source}"
 
 

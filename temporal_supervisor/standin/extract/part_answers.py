@@ -4,7 +4,13 @@ import re
 from typing import NamedTuple
 
 from temporal_supervisor.standin.extract.prompt_parts import Parts
-from temporal_supervisor.standin.extract.question_parts import Part, PartQuery, expressions_in, parts_of, query_of
+from temporal_supervisor.standin.extract.question_parts import (
+    Part,
+    PartQuery,
+    expressions_in,
+    parts_of,
+    query_of,
+)
 from temporal_supervisor.standin.lookup.passages import answering_sentences
 from temporal_supervisor.standin.lookup.results_in_words import result_in_words
 from temporal_supervisor.standin.lookup.tables import (

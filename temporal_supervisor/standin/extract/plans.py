@@ -3,7 +3,13 @@
 import re
 
 from temporal_supervisor.standin.extract.prompt_parts import Parts, RoleLine, block
-from temporal_supervisor.standin.extract.question_parts import Part, expressions_in, parts_of, query_of, wants_document
+from temporal_supervisor.standin.extract.question_parts import (
+    Part,
+    expressions_in,
+    parts_of,
+    query_of,
+    wants_document,
+)
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.lookup.word_forms import clip, key_words, sentences
 from temporal_supervisor.standin.server.api_request import Json

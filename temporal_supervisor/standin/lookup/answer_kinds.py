@@ -50,7 +50,7 @@ class AnswerKind:
 
     @classmethod
     def of(cls, question: str) -> "AnswerKind | None":
-        """Returns the kind of a question; None if its beginning tells none, as in what, which and why."""
+        """Returns the kind of answer to a question; None for what, which, why and the like."""
         first = _WORD.search(question)
         if first is None:
             return None

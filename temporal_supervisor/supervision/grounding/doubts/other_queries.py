@@ -46,7 +46,7 @@ def other_query_doubts(
     first_call: str,
     finding: str = "",
 ) -> list[str]:
-    """Returns a sentence if the other queries for a question do not return what its finding has.
+    """Returns a doubt if a finding's result has too few votes among the queries for its question.
 
     `sources` are the outputs of tools, and `first_call` has the arguments of the call that was made
     before any other query was known. `others` are outputs of the other queries. By the text of the
@@ -120,7 +120,7 @@ def _most_common(others: Sequence[_OtherQuery]) -> _OtherQuery:
 
 
 def _is_one_result(query: AnsweredQuery, other: AnsweredQuery, finding: str) -> bool:
-    """True if both show the same, or one counts or adds up the rows of the other.
+    """True if two queries have one result, also where one counts or adds up the other's rows.
 
     Of the query only cells that the finding has count, if there are some. Numbers are compared,
     and texts only if one of the results has no number.

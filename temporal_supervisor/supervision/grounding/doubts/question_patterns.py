@@ -255,7 +255,7 @@ _BESIDE = re.compile(
 
 
 def asks_for_a_place(question: str) -> bool:
-    """True if the order of the rows may answer a question, as in "what comes after Ida?"."""
+    """Returns True for a question about the order of rows, as "What comes after Ida?"."""
     return bool(LISTED.search(question) or _BESIDE.search(question))
 
 
@@ -271,5 +271,5 @@ _ASKED_FOR = re.compile(
 
 
 def nouns_asked_for(question: str) -> list[str]:
-    """Returns the nouns behind "which", "what", "name the" and "list the"."""
+    """Returns the things that a question asks for, as `home port` of "Which home port ..."."""
     return [found["noun"].lower() for found in _ASKED_FOR.finditer(question)]

@@ -11,15 +11,12 @@ from temporal_supervisor.supervision.grounding.doubts import question_patterns a
 from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
 from temporal_supervisor.supervision.grounding.doubts.mismatched_results import DATED
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.wording.time_words import Day, named_date
 
 _LEAST_VALUES = 3  # fewer are in order by chance
 _ROW_ORDER = re.compile(r"\browid\b|\brow_number\b")
-_PART = re.compile(r"\d+|[^\W\d_]+")
-_MONTH = re.compile(
-    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
-    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
-)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+# The first word or number of a value: "10" of "10 m" and "€10", "Lap" of "Lap 10".
+_BEGINNING = re.compile(r"\d+|[^\W\d_]+")
 
 
 def sorted_by_letters(inquiry: Inquiry) -> Iterator[str]:
@@ -60,16 +57,15 @@ def _is_misread(values: Sequence[str]) -> bool:
     return most_are_numbers and places != sorted(places)
 
 
-def _place_of(value: str) -> tuple[int, int, int] | None:
-    """Returns year, month and number of a text that is a number or a date; None for any other.
+def _place_of(value: str) -> Day | None:
+    """Returns a text that is a date or begins with a number as a date; None for any other.
 
     Examples: `10 m` gives (0, 0, 10), and `March 4, 1984` gives (1984, 3, 4).
     """
-    parts = _PART.findall(value.replace(",", "").lower())
-    months = [_MONTHS.index(part[:3]) + 1 for part in parts if _MONTH.fullmatch(part)]
-    numbers = [int(part) for part in parts if part.isdigit()]
-    if not months:
-        return (0, 0, numbers[0]) if parts and parts[0].isdigit() else None
-    years = [number for number in numbers if patterns.is_year(str(number))]
-    days = [number for number in numbers if number not in years]
-    return next(iter(years), 0), months[0], next(iter(days), 0)
+    date = named_date(value)
+    if date is not None:
+        return date
+    beginning = _BEGINNING.search(value.replace(",", ""))
+    if beginning is None or not beginning[0].isdigit():
+        return None
+    return 0, 0, int(beginning[0])

@@ -72,7 +72,7 @@ def _is_known(inquiry: Inquiry, number: str) -> bool:
 
 
 def _is_a_choice(inquiry: Inquiry, word: str) -> bool:
-    """True if a word is an alternative to another one that is known, as in "1967 or 1968"."""
+    """True for a word of a choice whose other word was looked up, as in "1967 or 1968"."""
     pairs = [{*words_of(" ".join(pair))} for pair in patterns.choices_in(inquiry.question)]
     return any(word in pair and pair & inquiry.known_words for pair in pairs)
 

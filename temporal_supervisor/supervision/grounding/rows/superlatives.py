@@ -40,9 +40,13 @@ _WEAKENED = re.compile(
 )
 # Behind "most": "of them", "likely", "recent", a full stop. "most wins" is none.
 _OTHER_MOST = re.compile(
-    r"\s*+(?:(?:of|likely|probably|recent|recently|important|notable|notably|other|common|commonly|part|often|"
-    r"frequently|der|den|dem)\b|\W|\Z)",
-    re.IGNORECASE,
+    r"""
+    \s*+
+    (?: (?: of | other | part | likely | probably | recent | recently | important | notable
+          | notably | common | commonly | often | frequently | der | den | dem ) \b
+      | \W | \Z )
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 # What no row has by itself: "grew the most", "the second highest", "der höchste Anteil".
 _CALCULATED = re.compile(

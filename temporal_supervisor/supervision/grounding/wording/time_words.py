@@ -76,6 +76,12 @@ def dates_in(text: str) -> set[Day]:
     return {*_dates(text), *bare}
 
 
+def named_date(text: str) -> Day | None:
+    """Returns the first date that names its month, as "May 2" or "May" alone; None without one."""
+    match = _NAMED.search(text)
+    return None if match is None else _named_day(match)
+
+
 def months_of(text: str) -> set[Day]:
     """Returns the dates of a text without their days: of "March 22-25, 2012" one day is read, and others are meant."""
     return {(year, month, 0) for year, month, _ in _dates(text)}
@@ -129,9 +135,14 @@ def _dates(text: str) -> Iterator[Day]:
         for match in pattern.finditer(text):
             yield int(match["year"]), int(match["month"]), int(match["day"] or 0)
     for match in _NAMED.finditer(text):
-        day, year = match["day"] or match["late"], match["year"]
+        year, month, day = _named_day(match)
         if day or year:
-            yield int(year or 0), _month(match["month"]), int(day or 0)
+            yield year, month, day
+
+
+def _named_day(match: re.Match[str]) -> Day:
+    day = match["day"] or match["late"]
+    return int(match["year"] or 0), _month(match["month"]), int(day or 0)
 
 
 def _month(name: str) -> int:
