@@ -23,7 +23,7 @@ def bound_of(answer: Answer, is_cited: bool = True) -> float:
         claims = found_nowhere(unsupported(answer))
         report.finding = Finding(summary=answer.text, text_ref="r", unsupported=claims)
     citations = [Citation(claim=answer.text, subtask_ids=["t1"])] if is_cited else []
-    return ceiling(RunAnswer(text=answer.text, citations=citations), [report], {"t1": "required"}, [], [])
+    return ceiling(RunAnswer(text=answer.text, citations=citations), [report], {"t1": "required"}, [], [], [])
 
 
 def table() -> list[str]:

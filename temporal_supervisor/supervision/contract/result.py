@@ -53,7 +53,10 @@ class Unsupported(Model):
 
 
 class Doubt(Model):
-    """A reason to think that a query does not fit its subtask, whose id is `where`."""
+    """A reason to think that a query does not fit its subtask, or an answer its goal.
+
+    `where` is the subtask's id, or `answer`.
+    """
 
     text: Sentence
     where: str

@@ -1,4 +1,4 @@
-"""The upper bound of a run's confidence, and the unsupported claims of its answer.
+"""The upper bound of a run's confidence, the unsupported claims of its answer, and doubts.
 
 The bound is computed from the basis of the answer. The confidence of a finding is its author's
 estimate, from 0 to 1 (see `share_of`), and one of the factors of the bound.
@@ -18,7 +18,8 @@ from temporal_supervisor.supervision.contract.result import (
     SubtaskReport,
     Unsupported,
 )
-from temporal_supervisor.supervision.results.answer import Answer
+from temporal_supervisor.supervision.grounding.parts_left_out import parts_left_out
+from temporal_supervisor.supervision.results.answer import ANSWER, Answer
 
 SURE = 0.75  # from here on a reader takes an answer for granted
 DOUBTFUL = 0.5  # below it a reader is warned
@@ -46,6 +47,7 @@ def ceiling(
     importance: Mapping[str, Importance],
     contradictions: Sequence[Contradiction],
     open_points: Sequence[Gap],
+    doubts: Sequence[Doubt],
 ) -> float:
     """Returns the upper bound of an answer's confidence, from 0 to 1.
 
@@ -55,9 +57,9 @@ def ceiling(
     if share == 0:
         return 0.0
     findings = {report.id: report.finding for report in reports if report.finding}
-    faults = _faults(answer, reports, contradictions, open_points)
-    doubts = _doubts(answer, findings, importance)
-    worst = min([1.0, *faults, *doubts])
+    faults = _faults(answer, reports, contradictions, open_points, doubts)
+    estimates = _estimates(answer, findings, importance)
+    worst = min([1.0, *faults, *estimates])
     further_kinds = max(0, len(faults) - 1)
     bound = worst * _FURTHER_KIND**further_kinds
     return round(share * max(_LEAST, bound), 2)
@@ -68,6 +70,7 @@ def _faults(
     reports: Sequence[SubtaskReport],
     contradictions: Sequence[Contradiction],
     open_points: Sequence[Gap],
+    doubts: Sequence[Doubt],
 ) -> list[float]:
     """Returns a bound for each kind of fault in the answer."""
     findings = [report.finding for report in reports if report.finding]
@@ -79,7 +82,7 @@ def _faults(
     kinds = (
         (in_answer, _UNSUPPORTED_IN_ANSWER - _EACH_MORE * (in_answer - 1)),
         (in_findings, _UNSUPPORTED_IN_FINDING - _EACH_MORE * (in_findings - 1)),
-        (any(finding.doubts for finding in findings), _DOUBTED),
+        (doubts, _DOUBTED),
         (not all(item.resolution.strip() for item in contradictions), _UNSETTLED),
         (open_points, _OPEN_POINT),
         (any(report.stale for report in reports), _STALE),
@@ -88,7 +91,7 @@ def _faults(
     return [bound for is_there, bound in kinds if is_there]
 
 
-def _doubts(
+def _estimates(
     answer: Answer,
     findings: Mapping[str, Finding],
     importance: Mapping[str, Importance],
@@ -98,22 +101,22 @@ def _doubts(
     The lowest required finding counts, cited or not, and so does the mean of the cited ones.
     """
     cited = {*chain.from_iterable(citation.subtask_ids for citation in answer.citations)}
-    doubts: list[float] = []
+    estimates: list[float] = []
     own_of_cited: list[float] = []
     for subtask_id, finding in findings.items():
         if finding.confidence is None:
             continue
         if importance.get(subtask_id) == "required":
-            doubts.append(0.5 + finding.confidence / 2)
+            estimates.append(0.5 + finding.confidence / 2)
         if subtask_id in cited:
             own_of_cited.append(finding.confidence)
     if own_of_cited:
-        doubts.append(sum(own_of_cited) / len(own_of_cited))
+        estimates.append(sum(own_of_cited) / len(own_of_cited))
 
     grounds = [answer.grounding, *(finding.grounding for finding in findings.values())]
     if "knowledge" in grounds:
-        doubts.append(_KNOWLEDGE)
-    return doubts
+        estimates.append(_KNOWLEDGE)
+    return estimates
 
 
 def _share(reports: Sequence[SubtaskReport], importance: Mapping[str, Importance]) -> float:
@@ -146,9 +149,9 @@ def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Uns
     return found[: limits.UNSUPPORTED_LISTED]
 
 
-def doubts_in(reports: Sequence[SubtaskReport]) -> list[Doubt]:
-    """Returns the doubts about queries behind the findings."""
-    found: list[Doubt] = []
+def doubts_about(goal: str, answer: Answer, reports: Sequence[SubtaskReport]) -> list[Doubt]:
+    """Returns the parts of the goal that an answer leaves out, and doubts about its queries."""
+    found = [Doubt(text=text, where=ANSWER) for text in parts_left_out(goal, answer.text)]
     for report in reports:
         if report.finding is not None:
             found += [Doubt(text=text, where=report.id) for text in report.finding.doubts]

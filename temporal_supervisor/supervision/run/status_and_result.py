@@ -6,7 +6,7 @@ from datetime import datetime
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
-from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
+from temporal_supervisor.supervision.contract.result import Doubt, RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.status import Status, Wait
 from temporal_supervisor.supervision.results.answer import (
     ANSWER,
@@ -15,7 +15,11 @@ from temporal_supervisor.supervision.results.answer import (
     grounding_of,
     with_gaps,
 )
-from temporal_supervisor.supervision.results.confidence import ceiling, doubts_in, unsupported_in
+from temporal_supervisor.supervision.results.confidence import (
+    ceiling,
+    doubts_about,
+    unsupported_in,
+)
 from temporal_supervisor.supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from temporal_supervisor.supervision.results.timing import timing
 from temporal_supervisor.supervision.reuse.matching import saved_usage
@@ -109,7 +113,7 @@ def result_of(state: RunState) -> RunResult:
         contradictions=state.answer.contradictions,
         citations=answer.citations,
         unsupported=unsupported_in(answer, state.board.current()),
-        doubts=doubts_in(state.board.current()),
+        doubts=_doubts(state),
         subtasks=reports,
         artifacts=[*state.answer.tables, *_artifacts_of(reports)],
         usage=state.usage,
@@ -145,6 +149,16 @@ def _timed(state: RunState, report: SubtaskReport, now: datetime) -> SubtaskRepo
     return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
 
 
+def _doubts(state: RunState) -> list[Doubt]:
+    """Returns the doubts about the answer, and about the queries behind it.
+
+    An extract is not looked at: it tells of itself that it is no answer.
+    """
+    is_answer = not state.extracts and state.answer.missing_because is None
+    answer = state.answer.current if is_answer else Answer()
+    return doubts_about(state.request.goal, answer, state.board.current())
+
+
 def _confidence(state: RunState) -> float | None:
     """Returns the model's confidence, capped at the computed upper bound; else the bound.
 
@@ -160,5 +174,6 @@ def _confidence(state: RunState) -> float | None:
     points = [each for each in state.open_points.all_points if each.subtask_id not in of_the_answer]
     by_id = state.plan.importance
     contradictions = state.answer.contradictions
-    bound = ceiling(answer, state.board.current(), by_id, contradictions, points)
+    doubts = _doubts(state)
+    bound = ceiling(answer, state.board.current(), by_id, contradictions, points, doubts)
     return bound if answer.confidence is None else min(answer.confidence, bound)

@@ -24,7 +24,7 @@ from temporal_supervisor.supervision.results.answer import Answer, answer_record
 from temporal_supervisor.supervision.results.confidence import (
     SURE,
     ceiling,
-    doubts_in,
+    doubts_about,
     unsupported_in,
 )
 from tests.unit.shapes import FINDING, any_text
@@ -130,7 +130,8 @@ def bound(
     named = [r.id for r in reports if "." not in r.id]
     levels: dict[str, Importance] = {each: "optional" if each in optional.split() else "required" for each in named}
     contradictions = [Contradiction(description="d", resolution=conflict.strip(":"))] if conflict else []
-    return ceiling(answer, reports, levels, contradictions, [Gap(subtask_id="t1", reason="no unit")] * points)
+    gaps = [Gap(subtask_id="t1", reason="no unit")] * points
+    return ceiling(answer, reports, levels, contradictions, gaps, doubts_about("a goal", answer, reports))
 
 
 WHOLE = [report(f"t{n}", finding=finding()) for n in range(4)]
@@ -182,8 +183,19 @@ def test_a_claim_without_support_that_the_answer_repeats_counts_as_one_of_the_an
 def test_a_doubt_about_a_query_keeps_it_below_a_half() -> None:
     doubted = report("t4", finding=finding(doubts=["the query has no condition on 1994"]))
     assert bound([*WHOLE, doubted]) == 0.45
-    listed = [(doubt.text, doubt.where) for doubt in doubts_in([*WHOLE, doubted])]
+    listed = [(doubt.text, doubt.where) for doubt in doubts_about("a goal", CITING, [*WHOLE, doubted])]
     assert listed == [("the query has no condition on 1994", "t4")]
+
+
+def test_an_answer_without_a_part_of_the_goal_is_below_a_half() -> None:
+    goal = "What was the revenue in the South, and which carrier took over there?"
+    answer = Answer(text="The revenue in the South was 24,591.60 EUR.", citations=CITING.citations)
+    doubts = doubts_about(goal, answer, WHOLE)
+
+    assert [(doubt.text, doubt.where) for doubt in doubts] == [
+        ("the answer has nothing for: which carrier took over there", "answer")
+    ]
+    assert ceiling(answer, WHOLE, {"t1": "required"}, [], [], doubts) == 0.45
 
 
 @pytest.mark.parametrize(

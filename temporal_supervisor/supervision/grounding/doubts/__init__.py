@@ -7,7 +7,7 @@
 
 The other modules are the rules. `values_left_out`, `flags_left_out` and `methods_left_out` look for
 parts of the question that no query has, `values_added` for the other way round; `named_rows`,
-`row_order` and `mismatched_results` compare what the queries return.
+`row_order`, `other_periods` and `mismatched_results` compare what the queries return.
 `other_queries` compares a query with others for the same question. How to add a rule:
 docs/faults.md.
 """

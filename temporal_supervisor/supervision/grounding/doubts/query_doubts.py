@@ -36,6 +36,7 @@ from temporal_supervisor.supervision.grounding.doubts.named_rows import (
     named_row_alone,
     names_excluded,
 )
+from temporal_supervisor.supervision.grounding.doubts.other_periods import other_period
 from temporal_supervisor.supervision.grounding.doubts.row_order import (
     sorted_against_the_list,
     sorted_by_letters,
@@ -63,6 +64,7 @@ _ALWAYS: tuple[Rule, ...] = (
     flags_left_out,
     notes_ignored,
     sorted_by_letters,
+    other_period,
 )
 """Rules that hold whatever else was read: about values that are nowhere, or misread."""
 

@@ -24,6 +24,7 @@ _OTHER_EXTREMES = (
 _NO_ENDS = (
     r"names?|places?|rounds?|half|quarters?|legs?|divisions?|class|prizes?|lady|minister|team"
     r"|week|month|day|year|time|decade|century|season|one|two|three|few|\d"
+    r"|(?:and|or|to) (?:the )?(?:first|second|third|fourth|last)"
 )
 
 # "how many wins", "how often", "the number of goals", "wie viele Tore"; not "how much".
@@ -72,7 +73,8 @@ EXTREME = re.compile(
     re.IGNORECASE,
 )
 
-# "the first match", "her last song"; not "her last name", "the first three".
+# "the first match", "her last song"; not "her last name", "the first three", "the first to the
+# second half".
 ENDS = re.compile(
     rf"\b(?:the|his|her|their|its|'s|whose) (?:very )?(?P<word>first|last)\b(?! (?:{_NO_ENDS}))",
     re.IGNORECASE,

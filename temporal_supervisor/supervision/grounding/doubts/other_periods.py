@@ -1,0 +1,199 @@
+"""Doubts about the months that a query reads, where the question names a part of a year.
+
+Example: `day BETWEEN '2025-06-01' AND '2025-12-31'` for the second half of 2025, which begins in
+July. Only a query with two dates, or with a list of months, is compared.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
+from temporal_supervisor.supervision.grounding.doubts.query_shape import QueryShape
+from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, dates_in
+
+_FIRST_WORDS = "first|1st|1[.]|erste[nrs]?"
+_SECOND_WORDS = "second|2nd|2[.]|zweite[nrs]?"
+_THIRD_WORDS = "third|3rd|3[.]|dritte[nrs]?"
+_FOURTH_WORDS = "fourth|4th|last|4[.]|vierte[nrs]?"
+
+# "second half of 2025", "first half-year 2025", "H2 2025", "2. Halbjahr 2025"; not "the second half
+# of the match".
+_HALF = re.compile(
+    rf"""
+    \b (?: (?P<first>{_FIRST_WORDS}) | (?P<second>{_SECOND_WORDS}|last) ) \s
+        (?: half (?: [ -]year )? (?! \s of \s (?! the\s(?:fiscal\s)?year | \d{{4}} ) )
+          | halbjahr\w* )
+    | \b h (?P<number>[12]) \b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+# "third quarter of 2025", "Q3 2025", "3. Quartal"; not "the third quarter of the game".
+_QUARTER = re.compile(
+    rf"""
+    \b (?: (?P<q1>{_FIRST_WORDS}) | (?P<q2>{_SECOND_WORDS}) | (?P<q3>{_THIRD_WORDS})
+         | (?P<q4>{_FOURTH_WORDS}) ) \s
+        (?: quarter (?! \s of \s (?! the\s(?:fiscal\s)?year | \d{{4}} ) ) | quartal\w* )
+    | \b q (?P<number>[1-4]) \b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+# Words with which a month is one end of a longer time: "since March 2024".
+_BOUNDS = re.compile(
+    r"\b(?:since|from|between|until|till|to|through|before|after|by|seit|von|zwischen|bis|vor|nach|ab)\b",
+    re.IGNORECASE,
+)
+
+# Words of a question that compares a part of a year with another one.
+_COMPARES = re.compile(
+    r"\b(?:between|compared?|versus|vs|than|from|chang\w*|differ\w*|increas\w*|decreas\w*|gr[eo]w\w*"
+    r"|zwischen|verglichen|gegenüber|als|änder\w*|unterschied\w*|anstieg\w*|stieg|sank)\b",
+    re.IGNORECASE,
+)
+
+# A text that is a date: "2025-06-01", "2025-06", "2025-06-01 00:00:00".
+_DATE = re.compile(r"(?P<year>\d{4})-(?P<month>0[1-9]|1[0-2])(?:-(?P<day>\d\d))?(?:[ T].*)?")
+
+# "month(day) between 6 and 12", "extract(month from day) in (7, 8)", in small letters.
+_MONTHS = re.compile(
+    r"""
+    \b month \b [^<>=;]{0,80}?
+    (?: \b between \s+ (?P<low>\d{1,2}) \s+ and \s+ (?P<high>\d{1,2}) \b
+      | \b in \s* \( \s* (?P<listed> \d{1,2} (?: \s*,\s* \d{1,2} )* ) \s* \) )
+    """,
+    re.VERBOSE,
+)
+_NAMES = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+_LAST_DAYS = 28  # from this day on a date may be the last one of its month
+
+
+@dataclass(frozen=True)
+class Period:
+    """Some months of a year, from the `first` to the `last`; the year is 0 if none is named."""
+
+    words: str
+    year: int
+    first: int
+    last: int
+
+    @property
+    def months(self) -> str:
+        """Its months, as in `July to December`."""
+        first, last = _NAMES[self.first - 1], _NAMES[self.last - 1]
+        return first if first == last else f"{first} to {last}"
+
+    def begins_at(self, date: re.Match[str]) -> bool:
+        """True if a date is its first day, or the day before."""
+        year, month, day = _parts(date)
+        if (month, day) in ((self.first, 0), (self.first, 1)):
+            return self.year in (0, year)
+        is_day_before = month % 12 + 1 == self.first and day >= _LAST_DAYS
+        year_before = self.year - 1 if self.first == 1 else self.year
+        return is_day_before and (self.year == 0 or year == year_before)
+
+    def ends_at(self, date: re.Match[str]) -> bool:
+        """True if a date is its last day, or the day after."""
+        year, month, day = _parts(date)
+        if month == self.last and (day == 0 or day >= _LAST_DAYS):
+            return self.year in (0, year)
+        is_day_after = month == self.last % 12 + 1 and day == 1
+        year_after = self.year + 1 if self.last == 12 else self.year
+        return is_day_after and (self.year == 0 or year == year_after)
+
+
+def other_period(inquiry: Inquiry) -> Iterator[str]:
+    """Yields the months that queries read in place of those that the question names."""
+    period = period_of(inquiry.question)
+    if period is None:
+        return
+
+    only = inquiry.only_query
+    shapes = inquiry.shapes if only is None else [only.shape]
+    read = [months for shape in shapes if (months := _months_read(shape, period)) is not None]
+    if not read or "" in read:
+        return
+    yield f"the query reads {read[-1]}, and {period.words} is {period.months}"
+
+
+def period_of(question: str) -> Period | None:
+    """Returns the only part of a year that a question names: a half, a quarter or a month."""
+    years = {int(found["year"]) for found in YEAR.finditer(question)}
+    if len(years) > 1 or _COMPARES.search(question):
+        return None
+    year = next(iter(years), 0)
+
+    found = [*_parts_of_a_year(question, year)]
+    return found[0] if len(found) == 1 else None
+
+
+def _parts_of_a_year(question: str, year: int) -> Iterator[Period]:
+    for match in _HALF.finditer(question):
+        is_first = match["first"] or match["number"] == "1"
+        first, last = (1, 6) if is_first else (7, 12)
+        yield Period(_named(match, year), year, first, last)
+
+    for match in _QUARTER.finditer(question):
+        number = int(match["number"] or 0)
+        for each in range(1, 5):
+            if match["number"] is None and match[f"q{each}"]:
+                number = each
+        yield Period(_named(match, year), year, 3 * number - 2, 3 * number)
+
+    if _BOUNDS.search(question):
+        return
+    for own_year, month, day in sorted(dates_in(question)):
+        is_month = own_year and month and not day
+        if is_month:
+            yield Period(f"{_NAMES[month - 1]} {own_year}", own_year, month, month)
+
+
+def _named(match: re.Match[str], year: int) -> str:
+    words = match[0].strip()
+    is_short = match["number"] is not None
+    words = words.upper() if is_short else f"the {words}"
+    return f"{words} of {year}" if year else words
+
+
+def _months_read(shape: QueryShape, period: Period) -> str | None:
+    """Returns the times that a query reads if they are other ones, else an empty text.
+
+    None if it has neither two dates nor a list of months.
+    """
+    listed = _MONTHS.search(shape.bare)
+    if listed is not None:
+        months = _listed_months(listed)
+        is_period = months == {*range(period.first, period.last + 1)}
+        return "" if is_period else f"months {min(months)} to {max(months)}"
+
+    dates = [date for text in sorted({*shape.chosen}) if (date := _DATE.fullmatch(text))]
+    if len(dates) != 2:
+        return None
+    low, high = dates
+    if period.begins_at(low) and period.ends_at(high):
+        return ""
+    return f"{low[0]} to {high[0]}"
+
+
+def _listed_months(listed: re.Match[str]) -> set[int]:
+    if listed["low"] is None:
+        return {int(month) for month in listed["listed"].split(",")}
+    return {*range(int(listed["low"]), int(listed["high"]) + 1)} or {int(listed["low"])}
+
+
+def _parts(date: re.Match[str]) -> tuple[int, int, int]:
+    return int(date["year"]), int(date["month"]), int(date["day"] or 0)

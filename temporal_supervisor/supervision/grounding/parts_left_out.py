@@ -1,0 +1,113 @@
+"""Parts of a question that its answer leaves out.
+
+Example: "What was the revenue in the South, and which carrier took over there?" and the answer "The
+revenue in the South was 24,591.60 EUR." A "which" is answered by a word that the question does not
+have, a "how many" by a number. An answer that denies something may be about the missing part, so it
+is left in peace.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK, stems
+
+_NAMING = "which|who|whom|whose|where|welche[nrs]?|wer|wen|wem|wo"
+_MEASURING = r"how\s(?:many|much|often)|wie\s?(?:viele?|oft)"
+_ASKING = rf"(?P<measuring>{_MEASURING})|(?P<naming>{_NAMING})|(?P<any>what|when|how|wann|wie)"
+
+# The beginning of a sentence that asks: "Which ...", "In which ...", "To whom ...".
+_BEGINNING = re.compile(rf"\s*(?:(?:in|to|for|from|by|with|at|on)\s)?(?:{_ASKING})\b", re.IGNORECASE)
+# A further question in a sentence: ", and how many", " and by whom", " und wer".
+_FURTHER = re.compile(
+    rf"(?:,\s?)?\b(?:and|und)\s(?:(?:in|to|for|from|by|with|at|on)\s)?(?:{_ASKING})\b",
+    re.IGNORECASE,
+)
+_WITHOUT_AND = re.compile(r"\A,?\s?(?:and|und)\s", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[?.!])\s+|\n+")
+# "Were there more in North or South": the name is one of the question's.
+_CHOICE = re.compile(r"\b(?:or|oder|between|zwischen|than|als)\b", re.IGNORECASE)
+
+_MARK = re.compile(r"\[[^\]]{0,200}\]")  # "[t1]", "[notes/carriers.md]"
+_NUMBER = re.compile(r"(?<!\w)\d[\d.,]*(?!\w)")  # not that of "R0083"
+_WORD = re.compile(r"[^\W\d_]\w+(?:[-'’]\w+)*")  # also "R0083"
+_NUMBER_WORDS = frozenset(
+    """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    twenty thirty forty fifty hundred once twice both each half all
+    null ein eine einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf einmal zweimal beide
+    je alle
+    """.split()  # noqa: SIM905
+)
+# Whoever writes one of them may tell that a part is missing.
+_DENIALS = frozenset(
+    """
+    no not none nobody nothing never neither cannot unknown missing unable without unclear
+    kein keine keiner keinen nicht nichts niemand nie weder unbekannt fehlt fehlen ohne
+    """.split()  # noqa: SIM905
+)
+# Words around a figure: none of them answers "which" or "who".
+_AROUND_FIGURES = frozenset(
+    """
+    total sum overall amount amounts amounted average mean price cost costs worth exactly about around
+    approximately according based respectively eur euro euros usd dollar dollars gbp pounds percent
+    in im am an auf aus bei bis das dem den der des die ein eine einem einer es für gab hat hatte
+    insgesamt ist laut mit nach sind summe und von vom war waren wert wurde wurden zu zum zur betrug
+    gesamt
+    """.split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One of the questions in a text, with the word that it begins with."""
+
+    words: str
+    naming: bool
+    measuring: bool
+
+
+def parts_left_out(question: str, answer: str) -> list[str]:
+    """Returns a sentence for the parts of a question with several that an answer leaves out."""
+    parts = [*_parts_of(question)]
+    if len(parts) < 2 or not answer.strip():
+        return []
+
+    written = _MARK.sub(" ", answer)
+    words = [word.lower() for word in _WORD.findall(written)]
+    if not _DENIALS.isdisjoint(words) or any(word.endswith("n't") for word in words):
+        return []
+
+    measured = [part for part in parts if part.measuring]
+    named = [part for part in parts if part.naming and not _CHOICE.search(question)]
+    left_out: list[_Part] = []
+    if measured and not _has_number(question, written, words):
+        left_out.append(measured[-1])
+    if named and not _has_new_word(question, words):
+        left_out.append(named[-1])
+    return [f"the answer has nothing for: {part.words}" for part in left_out]
+
+
+def _parts_of(question: str) -> Iterator[_Part]:
+    for sentence in _SENTENCE.split(question):
+        begun = _BEGINNING.match(sentence)
+        if begun is None:
+            continue
+        found = [begun, *_FURTHER.finditer(sentence, begun.end())]
+        ends = [match.start() for match in found[1:]] + [len(sentence)]
+        for match, end in zip(found, ends, strict=True):
+            words = _WITHOUT_AND.sub("", sentence[match.start() : end]).strip(" ,?.!")
+            yield _Part(words, bool(match["naming"]), bool(match["measuring"]))
+
+
+def _has_number(question: str, answer: str, words: list[str]) -> bool:
+    known = {number.strip(".,") for number in _NUMBER.findall(question)}
+    numbers = {number.strip(".,") for number in _NUMBER.findall(answer)}
+    return bool(numbers - known) or not _NUMBER_WORDS.isdisjoint(words)
+
+
+def _has_new_word(question: str, words: list[str]) -> bool:
+    """True if an answer has a word that may be a name, and that the question does not have."""
+    asked = stems(word.lower() for word in _WORD.findall(question))
+    common = SMALL_WORDS | WORDS_OF_WORK | _AROUND_FIGURES | _NUMBER_WORDS
+    return any(word not in common and stems([word]).isdisjoint(asked) for word in words)
