@@ -50,6 +50,9 @@ from temporal_supervisor.supervision.grounding.sources import BRIEF, ReadSource,
 from temporal_supervisor.supervision.grounding.units import declared_scales
 from temporal_supervisor.supervision.grounding.wording.code_fences import without_code
 from temporal_supervisor.supervision.grounding.wording.directions import backward_years, wrong_turns
+from temporal_supervisor.supervision.grounding.wording.listed_extremes import (
+    false_listed_extremes,
+)
 from temporal_supervisor.supervision.grounding.wording.near_words import Near
 from temporal_supervisor.supervision.grounding.written_figures import (
     Figure,
@@ -103,7 +106,12 @@ def check(
 
     # A sentence with a claim that is doubted already is not listed once more.
     doubted = [claim.text for claim in checked if not claim.source]
-    for sentence in [*support.wrong_cells(text), *support.false_superlatives(text)]:
+    wrong_sentences = [
+        *support.wrong_cells(text),
+        *support.false_superlatives(text),
+        *support.false_listed_extremes(text),
+    ]
+    for sentence in wrong_sentences:
         if not any(item in sentence.text for item in doubted):
             checked.append(sentence)
 
@@ -342,6 +350,15 @@ class Support:
                 doubts += read.extremes_doubted(said, sentence, mentions)
             if doubts and all(doubts):
                 yield CheckedClaim(text=one_line(sentence.strip(), limits.SENTENCE_BYTES), problem=doubts[0])
+
+    def false_listed_extremes(self, text: str) -> Iterator[CheckedClaim]:
+        """Yields the sentences that call a figure the most or least of a list, and it is not.
+
+        The lists are sentences of texts, such as findings, with several figures of one unit.
+        """
+        texts = [read.source.text for read in self._prose]
+        for sentence, reason in false_listed_extremes(without_code(text), texts):
+            yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
 
     def parted_names(self, text: str) -> Iterator[CheckedClaim]:
         """Yields the sentences that join two names of a table which no row has together.
