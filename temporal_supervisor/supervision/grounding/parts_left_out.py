@@ -1,9 +1,9 @@
-"""Parts of a question that its answer leaves out.
+"""Questions, and parts of them, that an answer leaves out.
 
 Example: "What was the revenue in the South, and which carrier took over there?" and the answer "The
 revenue in the South was 24,591.60 EUR." A "which" is answered by a word that the question does not
-have, a "how many" by a number. An answer that denies something may be about the missing part, so it
-is left in peace.
+have, a "how many" by a number. "The most expensive order was [t1]" answers nothing at all. An answer
+that denies something may be about the missing part, so it is left in peace.
 """
 
 import re
@@ -30,10 +30,10 @@ _CHOICE = re.compile(r"\b(?:or|oder|between|zwischen|than|als)\b", re.IGNORECASE
 
 _MARK = re.compile(r"\[[^\]]{0,200}\]")  # "[t1]", "[notes/carriers.md]"
 _NUMBER = re.compile(r"(?<!\w)\d[\d.,]*(?!\w)")  # not that of "R0083"
-_WORD = re.compile(r"[^\W\d_]\w+(?:[-'’]\w+)*")  # also "R0083"
+_WORD = re.compile(r"[^\W\d_]\w+")  # also "R0083"
 _NUMBER_WORDS = frozenset(
     """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen dozen
     twenty thirty forty fifty hundred once twice both each half all
     null ein eine einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf einmal zweimal beide
     je alle
@@ -46,6 +46,7 @@ _DENIALS = frozenset(
     kein keine keiner keinen nicht nichts niemand nie weder unbekannt fehlt fehlen ohne
     """.split()  # noqa: SIM905
 )
+_SHORT_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 # Words around a figure: none of them answers "which" or "who".
 _AROUND_FIGURES = frozenset(
     """
@@ -68,14 +69,14 @@ class _Part:
 
 
 def parts_left_out(question: str, answer: str) -> list[str]:
-    """Returns a sentence for the parts of a question with several that an answer leaves out."""
+    """Returns a sentence for the parts of a question that an answer leaves out."""
     parts = [*_parts_of(question)]
-    if len(parts) < 2 or not answer.strip():
+    if not parts or not answer.strip():
         return []
 
     written = _MARK.sub(" ", answer)
     words = [word.lower() for word in _WORD.findall(written)]
-    if not _DENIALS.isdisjoint(words) or any(word.endswith("n't") for word in words):
+    if not _DENIALS.isdisjoint(words) or _SHORT_NOT.search(written):
         return []
 
     measured = [part for part in parts if part.measuring]

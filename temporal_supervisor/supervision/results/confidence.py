@@ -151,7 +151,9 @@ def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Uns
 
 def doubts_about(goal: str, answer: Answer, reports: Sequence[SubtaskReport]) -> list[Doubt]:
     """Returns the parts of the goal that an answer leaves out, and doubts about its queries."""
-    found = [Doubt(text=text, where=ANSWER) for text in parts_left_out(goal, answer.text)]
+    found: list[Doubt] = []
+    if answer.as_json is None and answer.json_ref is None:  # JSON may have what the text lacks
+        found += [Doubt(text=text, where=ANSWER) for text in parts_left_out(goal, answer.text)]
     for report in reports:
         if report.finding is not None:
             found += [Doubt(text=text, where=report.id) for text in report.finding.doubts]

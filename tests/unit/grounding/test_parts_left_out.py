@@ -27,6 +27,12 @@ SOUTH = "What was the revenue in the South in the second half of 2025, and which
             "How much did it cost",
         ),
         (
+            "Which repair order was the most expensive?",
+            "The most expensive repair order was [t1].",
+            "Which repair order was the most expensive",
+        ),
+        ("How many orders were returned?", "That many orders were returned. [t1]", "How many orders were returned"),
+        (
             "Wie hoch war der Umsatz? Wer liefert seit Juli in den Süden?",
             "Der Umsatz war 20.516,90 EUR.",
             "Wer liefert seit Juli in den Süden",
@@ -50,7 +56,9 @@ def test_a_part_without_an_answer_is_named(question: str, answer: str, part: str
         ("Which mechanic worked the most hours, and how many?", "Ayla, 119.7."),
         ("Which mechanic had the most repairs, and how many?", "Ayla had twelve."),
         ("Which sold more, North or South, and how many?", "North sold 12."),
-        ("Which club won the cup in 1990?", "In 1990."),
+        ("Who is the wife of Kim Jong-chul?", "Kim Jong-suk"),
+        ("Which region was it?", "It wasn't in any region."),
+        ("How many were lost?", "None."),
         ("Name the ships and which flag they have.", "Aurora."),
         ("What was the revenue?", "20"),
         (SOUTH, ""),
