@@ -77,7 +77,7 @@ class AgentRun:
                 return result.model_copy(update={"problem": no_budget})
 
             # However it ends, also by a cancel, it returns what it used: no grant stays open.
-            result = await self._run_child(grant)
+            result = (await self._run_child(grant)).by_model(self._model)
             self._book(result)
             if self._switch_model(result):
                 continue
@@ -251,7 +251,6 @@ class AgentRun:
     def _book(self, result: WorkerAgentResult) -> None:
         """Books the usage of a result, successful or not, and keeps the result."""
         state, before = self._state, self._booked
-        result.model = self._model
         self._booked = WorkerAgentResult(
             usage=before.usage + result.usage, turns=before.turns + result.turns
         )
