@@ -58,10 +58,13 @@ def is_foreign(target: ast.expr) -> bool:
 
 
 def is_foreign_call(node: ast.AST) -> bool:
-    """True if a call changes a collection in a part: `state.refused.add(...)`.
+    """True if a call sets a field by its name, or changes a collection in a part of a run.
 
-    Methods of a part itself are no breach: `board.extend(...)`.
+    For example `state.refused.add(...)`; methods of a part itself are no breach:
+    `board.extend(...)`.
     """
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in ("setattr", "delattr")
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in CHANGES:
         return False
     owners = path_of(node.func.value)
@@ -69,7 +72,7 @@ def is_foreign_call(node: ast.AST) -> bool:
 
 
 def breaches(module: Module) -> Iterator[str]:
-    """Yields where a module changes a part of a run that is not its own."""
+    """Yields where a module changes an object from outside of it."""
     for node in ast.walk(module.tree):
         if is_foreign_call(node) or any(map(is_foreign, targets(node))):
             yield f"{module.name}:{getattr(node, 'lineno', 0)} {ast.unparse(node)}"
@@ -146,6 +149,7 @@ def test_the_rule_tells_what_adopts_a_plan(code: str, is_adopting: bool) -> None
         ("self._reports[key] = report", False),
         ("call.problems = [problem]", True),
         ("replies[place] = reply", False),
+        ("setattr(call, 'problems', [problem])", True),
         ("progress.results.append(result)", True),
         ("replies.append(result)", False),
     ],
