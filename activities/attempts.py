@@ -26,7 +26,13 @@ from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
 from activities.store.store_reports import report_away
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.errors import AWAITED, RUN_KINDS, STORE_AWAY, ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.errors import (
+    AWAITED,
+    RUN_KINDS,
+    STORE_AWAY,
+    ErrorKind,
+    SupervisionError,
+)
 from temporal_supervisor.supervision.base.store_keys import is_key, is_named, run_prefix
 from temporal_supervisor.supervision.base.text import cut
 
@@ -35,29 +41,68 @@ _REFERENCES = ("ref", "head")
 
 async def check_grant(store: ArtifactStore, info: activity.Info, argument: object) -> None:
     """Raises SupervisionError `NotGranted` for an activity that exceeds the grant of its run."""
-    if refused := await _refusal(store, info.workflow_id, argument):
+    refused = await _refusal(store, info.workflow_id, argument)
+    if refused is not None:
         activity.logger.warning("refused %s: %s", info.activity_type, refused)
         raise SupervisionError(ErrorKind.NOT_GRANTED, refused)
 
 
 async def _refusal(store: ArtifactStore, workflow_id: str | None, argument: object) -> str | None:
+    """Returns the reason to refuse an activity of a workflow; None if it is allowed."""
     if isinstance(argument, EvalCall):
         return await _refusal_of_eval(store, workflow_id, argument)
-    run = getattr(argument, "run", None)
-    if not isinstance(run, RunRef) or workflow_id is None:
+    run = _run_of(argument)
+    if run is None or workflow_id is None:
         return "only a run itself may do this"
-    if isinstance(argument, StoreWatch) or (isinstance(argument, Notice) and argument.kind == "store"):
-        # They read nothing of the store, which is away.
-        return None if run.run_id == workflow_id else f"workflow '{workflow_id}' is not the run '{run.run_id}'"
+    if _is_about_store(argument):
+        return _refusal_unless_root(workflow_id, run)
     if run.store_id:
         await store.require(run.store_id)
-    if isinstance(argument, SetupInput) and argument.brief is None:
-        return None if run.run_id == workflow_id else f"workflow '{workflow_id}' is not the run '{run.run_id}'"
-    is_of_run = workflow_id == run.run_id or workflow_id.startswith(f"{run.run_id}/")
-    grant = await find_grant(store, run.run_id, run.grant_ref) if is_of_run else None
-    if grant is None or not grant.covers(workflow_id):
+    if _begins_root(argument):
+        return _refusal_unless_root(workflow_id, run)
+    grant = await _covering_grant(store, workflow_id, run)
+    if grant is None:
         return f"workflow '{workflow_id}' does not belong to run '{run.run_id}'"
     return excess(grant, argument, datetime.now(UTC))
+
+
+def _run_of(argument: object) -> RunRef | None:
+    """Returns the run that the input of an activity names; None without one."""
+    run = getattr(argument, "run", None)
+    return run if isinstance(run, RunRef) else None
+
+
+def _is_about_store(argument: object) -> bool:
+    """True for the activities of a run whose store is away, of which they read nothing."""
+    if isinstance(argument, Notice):
+        return argument.kind == "store"
+    return isinstance(argument, StoreWatch)
+
+
+def _begins_root(argument: object) -> bool:
+    """True for the first activity of a root, which writes its grant."""
+    return isinstance(argument, SetupInput) and argument.brief is None
+
+
+def _refusal_unless_root(workflow_id: str, run: RunRef) -> str | None:
+    """Returns the reason to refuse a workflow that is not the root of a run."""
+    if workflow_id == run.run_id:
+        return None
+    return f"workflow '{workflow_id}' is not the run '{run.run_id}'"
+
+
+async def _covering_grant(
+    store: ArtifactStore,
+    workflow_id: str,
+    run: RunRef,
+) -> RunGrant | None:
+    """Returns the grant of a run if it covers a workflow; None otherwise."""
+    if workflow_id != run.run_id and not workflow_id.startswith(f"{run.run_id}/"):
+        return None
+    grant = await find_grant(store, run.run_id, run.grant_ref)
+    if grant is None or not grant.covers(workflow_id):
+        return None
+    return grant
 
 
 async def _refusal_of_eval(
@@ -96,7 +141,7 @@ def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
 
 
 def references(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yields the name and the value of each reference in a value, found by the names of its fields."""
+    """Yields the name and the value of each reference in a value, by the names of its fields."""
     if isinstance(value, BaseModel):
         for field in type(value).model_fields:
             yield from references(getattr(value, field), field)
@@ -116,7 +161,13 @@ class Attempts(Interceptor):
     See `steps.activity_step`.
     """
 
-    def __init__(self, store: ArtifactStore, parent_of: ParentOf = lambda *_: None, *, content: bool = False) -> None:
+    def __init__(
+        self,
+        store: ArtifactStore,
+        parent_of: ParentOf = lambda *_: None,
+        *,
+        content: bool = False,
+    ) -> None:
         self._store = store
         self._shown = partial(activity_step, parent_of=parent_of, content=content)
 
@@ -127,9 +178,8 @@ class Attempts(Interceptor):
         class Attempted(ActivityInboundInterceptor):
             async def execute_activity(self, call: ExecuteActivityInput) -> Any:
                 argument = call.args[0] if call.args else None
-                run = getattr(argument, "run", None)
                 with shown(argument):
-                    async with activity_attempt(run if isinstance(run, RunRef) else None):
+                    async with activity_attempt(_run_of(argument)):
                         await check_grant(store, activity.info(), argument)
                         return await super().execute_activity(call)
 
@@ -146,18 +196,33 @@ async def activity_attempt(run: RunRef | None = None) -> AsyncIterator[None]:
     try:
         async with beating(report):
             yield
-    except (SupervisionError, RPCError) as error:  # failures of model calls are typed by `journalled_call`
+    # Failures of model calls are typed by `journalled_call`.
+    except (SupervisionError, RPCError) as error:
         kind = error.kind if isinstance(error, SupervisionError) else ErrorKind.SERVER_UNAVAILABLE
         words = cut(str(error), limits.ERROR_BYTES)
         if kind in STORE_AWAY and activity.info().attempt >= limits.STORE_REPORTED:
             await report(words)
-        # What a Worker or a store lacks is tried again: another Worker may have it, or the store when it is back.
-        pause = _pause(activity.info().attempt) if kind in STORE_AWAY else None
-        category = ApplicationErrorCategory.BENIGN if kind in _QUIET else ApplicationErrorCategory.UNSPECIFIED
-        # Not from the error: it may quote what the store's backend said, and causes travel into history.
-        raise ApplicationError(
-            words, type=kind, non_retryable=kind not in AWAITED, category=category, next_retry_delay=pause
-        ) from None
+        # Not from the error: it may quote what the store's backend said, and causes travel into
+        # history.
+        raise _failure(kind, words) from None
+
+
+def _failure(kind: ErrorKind, words: str) -> ApplicationError:
+    """Returns the error with which an attempt ends.
+
+    Where a Worker or a store lacks something, another attempt follows: another Worker may have it,
+    or the store when it is back.
+    """
+    category = ApplicationErrorCategory.UNSPECIFIED
+    if kind in _QUIET:
+        category = ApplicationErrorCategory.BENIGN
+    return ApplicationError(
+        words,
+        type=kind,
+        non_retryable=kind not in AWAITED,
+        category=category,
+        next_retry_delay=_pause(activity.info().attempt) if kind in STORE_AWAY else None,
+    )
 
 
 def _pause(attempt: int) -> timedelta:

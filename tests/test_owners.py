@@ -1,10 +1,10 @@
-"""The state of a run has owners: a part of it changes by its own methods alone.
+"""The state of a run has owners: an object changes by its own methods alone.
 
-So whoever asks where a field changes finds the answer in the module that has it.
+So whoever asks where a field changes finds the answer in the class that has it.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
@@ -49,16 +49,22 @@ def targets(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def is_foreign(target: ast.expr) -> bool:
-    """True if an assignment changes a field of a part, from outside of it."""
-    owners = path_of(target)[:-1] if isinstance(target, ast.Attribute) else path_of(target)
-    return not isinstance(target, ast.Name) and not PARTS.isdisjoint(owners)
+    """True if an assignment changes a field of another object, or what a part of a run holds."""
+    if isinstance(target, ast.Subscript):
+        return not PARTS.isdisjoint(path_of(target)) or is_foreign(target.value)
+    if isinstance(target, ast.Attribute):
+        return not (isinstance(target.value, ast.Name) and target.value.id == "self")
+    return False
 
 
 def is_foreign_call(node: ast.AST) -> bool:
-    """True if a call changes a collection in a part: `state.refused.add(...)`.
+    """True if a call sets a field by its name, or changes a collection in a part of a run.
 
-    Methods of a part itself are no breach: `board.extend(...)`.
+    For example `state.refused.add(...)`; methods of a part itself are no breach:
+    `board.extend(...)`.
     """
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in ("setattr", "delattr")
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in CHANGES:
         return False
     owners = path_of(node.func.value)
@@ -66,20 +72,60 @@ def is_foreign_call(node: ast.AST) -> bool:
 
 
 def breaches(module: Module) -> Iterator[str]:
-    """Yields where a module changes a part of a run that is not its own."""
+    """Yields where a module changes an object from outside of it."""
     for node in ast.walk(module.tree):
         if is_foreign_call(node) or any(map(is_foreign, targets(node))):
             yield f"{module.name}:{getattr(node, 'lineno', 0)} {ast.unparse(node)}"
 
 
 @pytest.mark.parametrize("module", HELD_TO_IT, ids=lambda module: module.name)
-def test_parts_of_a_run_change_by_their_own_methods(module: Module) -> None:
+def test_objects_change_by_their_own_methods(module: Module) -> None:
     assert list(breaches(module)) == []
 
 
+def adopts(node: ast.AST) -> bool:
+    """True if a run's state is given a plan, by a call or by a reference to its method."""
+    return isinstance(node, ast.Attribute) and node.attr == "adopt" and path_of(node)[-2:-1] == ["state"]
+
+
+def sets_plan(node: ast.AST) -> bool:
+    """True if a statement assigns to a field `plan`."""
+    assigned = [target for target in targets(node) if isinstance(target, ast.Attribute)]
+    return any(target.attr == "plan" for target in assigned)
+
+
+def places(rule: Callable[[ast.AST], bool], modules: Iterable[Module]) -> set[str]:
+    """Returns the functions in which a rule holds for a statement or an expression."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {
+        f"{module.name}: {function.name}"
+        for module in modules
+        for function in ast.walk(module.tree)
+        if isinstance(function, functions) and any(map(rule, ast.walk(function)))
+    }
+
+
 def test_a_plan_is_adopted_by_the_plan_in_force_alone() -> None:
-    adopting = {module.name for module in MODULES["workflows"] if "state.adopt(" in ast.unparse(module.tree)}
-    assert adopting == {"workflows/run/plan_in_force.py"}
+    assert places(adopts, MODULES["workflows"]) == {"workflows/run/plan_in_force.py: adopt"}
+
+
+def test_a_run_gets_its_plan_where_it_adopts_one() -> None:
+    run_state = [module for module in HELD_TO_IT if module.name == RUN_STATE]
+    assert places(sets_plan, run_state) == {f"{RUN_STATE}: __init__", f"{RUN_STATE}: adopt"}
+
+
+@pytest.mark.parametrize(
+    ("code", "is_adopting"),
+    [
+        ("self._state.adopt(plan)", True),
+        ("work.context.state.adopt(plan)", True),
+        ("later = state.adopt", True),
+        ("self._plan.adopt(plan, ref, labels)", False),
+        ("say('state.adopt(plan)')", False),
+    ],
+)
+def test_the_rule_tells_what_adopts_a_plan(code: str, is_adopting: bool) -> None:
+    assert any(map(adopts, ast.walk(ast.parse(code)))) == is_adopting
 
 
 @pytest.mark.parametrize(
@@ -95,7 +141,15 @@ def test_a_plan_is_adopted_by_the_plan_in_force_alone() -> None:
         ("self._state = state", False),
         ("state = context.state", False),
         ("state.board.extend(plan)", False),
-        ("mailbox.workflow_id = child_id", False),
+        ("mailbox.workflow_id = child_id", True),
+        ("rules.last = True", True),
+        ("self._rules.turn += 1", True),
+        ("self.ref: str = ref", False),
+        ("self._reports[key].sent = report", True),
+        ("self._reports[key] = report", False),
+        ("call.problems = [problem]", True),
+        ("replies[place] = reply", False),
+        ("setattr(call, 'problems', [problem])", True),
         ("progress.results.append(result)", True),
         ("replies.append(result)", False),
     ],

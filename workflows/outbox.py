@@ -53,7 +53,7 @@ class Outbox:
 
         Only `usable` attributes are set: an attribute that the server lacks would block the run.
         """
-        self._visibility.usable = usable
+        self._visibility.allow(usable)
         self._notices = notices
         self._task = in_background(self._issue_changes())
 
@@ -95,14 +95,18 @@ class Outbox:
 
 
 class Visibility:
-    """Publishes a run's state in its memo and its `usable` search attributes."""
+    """Publishes a run's state in its memo, and in the search attributes that the server has."""
 
     def __init__(self, state: RunState) -> None:
-        self.usable: list[str] = []
         self._state = state
+        self._usable: list[str] = []
         self._phase: Phase | None = None
         self._waiting: str | None = None
         self._updates = 0
+
+    def allow(self, usable: list[str]) -> None:
+        """Allows search attributes by name; without them everything goes into the memo."""
+        self._usable = usable
 
     def publish_changes(self) -> None:
         """Publishes all changes since the last call."""
@@ -129,16 +133,16 @@ class Visibility:
             USD: state.usage.usd,
             STATUS: state.ending,
         }
-        usable = {key: value for key, value in shown.items() if key.name in self.usable}
+        usable = {key: value for key, value in shown.items() if key.name in self._usable}
         updates = [key.value_set(value) for key, value in usable.items() if value]
         if updates:
             workflow.upsert_search_attributes(updates)
-        if PHASE.name not in self.usable:
+        if PHASE.name not in self._usable:
             workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
 
     def _publish_waiting(self, waiting: str | None) -> None:
         """Publishes the most urgent cause of waiting, if the server can list runs by it."""
-        if WAITING.name not in self.usable:
+        if WAITING.name not in self._usable:
             return
         update = WAITING.value_set(waiting) if waiting else WAITING.value_unset()
         workflow.upsert_search_attributes([update])

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from activities.contracts.turn_contracts import ToolResultRef, TurnInput
+from activities.agent.role_turn import RoleTurn
+from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import Entry
 from activities.model.journalled_call import ModelCalls
 from activities.replies.agent_story import arguments_of
@@ -17,14 +18,14 @@ from temporal_supervisor.supervision.grounding.doubts.query_doubts import query_
 from temporal_supervisor.supervision.grounding.sources import Source
 
 
-async def read_others(calls: ModelCalls, turn: TurnInput) -> list[Source] | None:
+async def read_others(turn: RoleTurn) -> list[Source] | None:
     """Returns the outputs of the other queries, without errors; None before they are made."""
-    if not turn.others:
+    if not turn.asked.others:
         return None
     sources: list[Source] = []
-    for other in turn.others:
-        entry = await calls.conversations.entry(other.head)
-        sources += await outputs_of(calls.store, entry, [other.result])
+    for other in turn.asked.others:
+        entry = await turn.calls.conversations.entry(other.head)
+        sources += await outputs_of(turn.calls.store, entry, [other.result])
     return sources
 
 

@@ -5,41 +5,33 @@ rows it makes up a mean.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 from activities.agent.agent_doubts import doubts_of, outputs_of
-from activities.agent.grounds import read_grounds, subtask_of
-from activities.contracts.turn_contracts import TurnInput
+from activities.agent.grounds import subtask_of
+from activities.agent.role_turn import RoleTurn
 from activities.model.conversation import Entry, texts_of
-from activities.model.journalled_call import ModelCalls
 from activities.prompts.agent_prompts import DOUBTS_A_QUERY
-from activities.teams.toolbox import Toolbox
 from temporal_supervisor.supervision.grounding.sources import Source
 
 
-async def early_doubts(
-    calls: ModelCalls,
-    turn: TurnInput,
-    toolbox: Toolbox,
-    others: Sequence[Source] | None,
-) -> list[str]:
+async def early_doubts(turn: RoleTurn, others: Sequence[Source] | None) -> list[str]:
     """Returns the doubts about the queries of a conversation, with the outputs that just came.
 
     There are none where its author has heard of such before: a second time leads in circles.
     """
-    if turn.head is None:
+    calls, head = turn.calls, turn.asked.head
+    if head is None:
         return []
-    chain = await calls.conversations.chain(turn.head)
+    chain = await calls.conversations.chain(head)
     if _has_heard(chain):
         return []
-    latest = await outputs_of(calls.store, chain[-1], turn.results)
+    latest = await outputs_of(calls.store, chain[-1], turn.asked.results)
     if not latest:
         return []
 
-    keep = partial(calls.store.put_output, turn.run.run_id)
-    grounds = await read_grounds(calls.conversations, turn.head, toolbox, keep)
+    grounds = await turn.grounds(head)
     sources = [*grounds.texts, *latest]
-    return await doubts_of(calls, turn.head, subtask_of(chain), sources, others)
+    return await doubts_of(calls, head, subtask_of(chain), sources, others)
 
 
 def _has_heard(chain: Sequence[Entry]) -> bool:

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from activities.agent.grounds import MATCHED_NOTHING
-from activities.contracts.turn_contracts import ToolResultRef, TurnInput
+from activities.agent.role_turn import RoleTurn
+from activities.contracts.turn_contracts import ToolResultRef
 from activities.prompts.agent_prompts import QUERY_AGAIN, doubted_query
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams
-from activities.teams.toolbox import Toolbox
 from activities.tools.plain_tools import Calculate
 from activities.tools.sql.sql_tools import ListTables, QueryData
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
@@ -26,7 +26,6 @@ from temporal_supervisor.supervision.base.prompt_marks import (
 )
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.plan import Subtask
-from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.grounding.doubts.question_patterns import asks_for_a_place
 from temporal_supervisor.supervision.planning.named_tables import (
     lines_for,
@@ -44,33 +43,27 @@ _PLACES = (
 _AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this output shows it."
 
 
-def offered_tools(role: Role, toolbox: Toolbox) -> list[str]:
+def offered_tools(turn: RoleTurn) -> list[str]:
     """Returns a role's tools by name, without the list of tables and the calculator."""
-    replaced = (ListTables, Calculate)
-    return [tool.name for tool in toolbox.tools_named(role.tools) if tool.arguments not in replaced]
+    tools = turn.toolbox.tools_named(turn.role.tools)
+    return [tool.name for tool in tools if tool.arguments not in (ListTables, Calculate)]
 
 
-async def shown_tables(
-    teams: StoredTeams,
-    turn: TurnInput,
-    toolbox: Toolbox,
-    role: Role,
-    subtask: Subtask,
-    room: int,
-) -> str:
-    """Returns the tables that a subtask names, else all, with their values, in `room` characters.
+async def shown_tables(teams: StoredTeams, turn: RoleTurn, subtask: Subtask) -> str:
+    """Returns the tables that a subtask names, else all, with their values, as one output.
 
     Tables whose text others wrote come as lines of the catalogue, which has none of them.
     """
-    catalogue = await teams.catalogue(turn.team_ref)
-    listing = _listing_tool(role, toolbox)
+    run, room = turn.asked.run, turn.window.output_chars
+    catalogue = await teams.catalogue(turn.asked.team_ref)
+    listing = _listing_tool(turn)
     if listing is None:
         return lines_for(subtask.whole, catalogue, room)
 
     tables = table_lines(catalogue)
     named = named_tables(subtask.whole, tables) or [""]  # without a name it lists all
-    files = teams.files_of(turn.run)
-    context = ToolContext(run_id=turn.run.run_id, files=files)
+    files = teams.files_of(run)
+    context = ToolContext(run_id=run.run_id, files=files)
     try:
         listed = [await _listed(listing, name, context) for name in named]
         meant = await listing.named(files, subtask.whole) if listing.named is not None else ""
@@ -125,8 +118,8 @@ async def _step_after(
     return f"{doubted_query(doubts)}\n\n{_AFTER_FAILURE}" if doubts else _AFTER_DATA
 
 
-def _listing_tool(role: Role, toolbox: Toolbox) -> Tool[Any] | None:
-    tools = toolbox.tools_named(role.tools)
+def _listing_tool(turn: RoleTurn) -> Tool[Any] | None:
+    tools = turn.toolbox.tools_named(turn.role.tools)
     query = next(tool for tool in tools if tool.arguments is QueryData)
     listing = next((tool for tool in tools if tool.arguments is ListTables), None)
     if listing is None or listing.returns != "trusted" or query.outside:

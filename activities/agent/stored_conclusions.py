@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import re
-from functools import partial
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -14,14 +13,12 @@ from activities.agent.grounds import (
     Grounds,
     instructions_of,
     needs_data,
-    read_grounds,
     subtask_of,
 )
-from activities.contracts.turn_contracts import TurnInput
+from activities.agent.role_turn import RoleTurn
 from activities.model.conversation import Entry
-from activities.model.journalled_call import Answered, ModelCalls
+from activities.model.journalled_call import Answered
 from activities.replies import answer_schema
-from activities.teams.team_files import LoadedTeam
 from temporal_supervisor.supervision.agent import agent_tools, policy
 from temporal_supervisor.supervision.agent.empty_words import (
     Emptiness,
@@ -61,10 +58,7 @@ class StoredConclusion(NamedTuple):
 
 
 async def store_conclusion(
-    calls: ModelCalls,
-    turn: TurnInput,
-    loaded: LoadedTeam,
-    role: Role,
+    turn: RoleTurn,
     answered: Answered,
     conclusion: agent_tools.Conclusion,
 ) -> StoredConclusion:
@@ -73,8 +67,8 @@ async def store_conclusion(
     Of a quarantined role that has read untrusted text the output alone is kept: other words may
     be the attacker's.
     """
-    keep = partial(calls.store.put_output, turn.run.run_id)
-    output, misfit = await _output(role, conclusion, turn.run.run_id)
+    calls, role, keep = turn.calls, turn.role, turn.keep_output
+    output, misfit = await _output(role, conclusion, turn.asked.run.run_id)
     labels = answered.labels
     is_whole = isinstance(output, dict) and not misfit
     if labels.untrusted and policy.is_quarantined(role) and is_whole:
@@ -86,15 +80,15 @@ async def store_conclusion(
     text = "\n\n".join(filter(None, [conclusion.text, "\n".join(cells)]))
 
     chain = await calls.conversations.chain(answered.head)
-    grounds = await read_grounds(calls.conversations, answered.head, loaded.toolbox, keep)
+    grounds = await turn.grounds(answered.head)
     claims: list[CheckedClaim] = []
     doubts: list[str] = []
     if role.grounding == "tools" and conclusion.text:
         claims = await asyncio.to_thread(check, text, grounds.texts)
-        others = await read_others(calls, turn)
+        others = await read_others(turn)
         question = subtask_of(chain)
         doubts = await doubts_of(calls, answered.head, question, grounds.texts, others, text)
-    is_ungrounded = needs_data(role, loaded.toolbox) and not grounds.has_any
+    is_ungrounded = needs_data(role, turn.toolbox) and not grounds.has_any
     known = grounds.links(untrusted=bool(answered.labels.untrusted))
     shown_text = without_links(text, known)  # claims are those of what was written
     record = FindingRecord(

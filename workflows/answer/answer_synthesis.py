@@ -37,7 +37,7 @@ class AnswerSynthesis:
         The model is asked a second time if its JSON does not fit the schema, or if it claims
         something that no finding supports. Raises SupervisionError if there is no answer.
         """
-        await self._reduce(call)
+        call = await self._reduced(call)
         first = await self._reply(call)
         problems = first.to_fix
         if not problems:
@@ -56,8 +56,8 @@ class AnswerSynthesis:
         self._state.trace.note("answer_kept", which="first" if kept is first else "second")
         return kept
 
-    async def _reduce(self, call: SynthesisInput) -> None:
-        """Condenses the findings of a call group by group until all fit into one prompt.
+    async def _reduced(self, call: SynthesisInput) -> SynthesisInput:
+        """Returns a call whose findings, condensed group by group, all fit into one prompt.
 
         A claim that is in a digest but in no finding becomes doubtful.
         """
@@ -65,19 +65,25 @@ class AnswerSynthesis:
         if self._state.plan.aggregation == "reduce":
             room = min(room, _REDUCE_BYTES)
         while sum(finding.bytes for finding in call.findings) > room and len(call.findings) > 1:
-            condensed = []
+            condensed: list[DependencyRef] = []
+            doubtful = call.doubtful
             for group in groups([finding.bytes for finding in call.findings], room):
                 members = [call.findings[index] for index in group]
                 if len(members) == 1:
                     condensed += members
-                else:
-                    condensed.append(await self._digest(members, call))
+                    continue
+                digest, unsupported = await self._digest(members, call)
+                condensed.append(digest)
+                doubtful = [*doubtful, *unsupported][: limits.UNSUPPORTED_LISTED]
             if len(condensed) >= len(call.findings):
-                return
-            call.findings = condensed
+                return call
+            call = call.model_copy(update={"findings": condensed, "doubtful": doubtful})
+        return call
 
-    async def _digest(self, members: list[DependencyRef], call: SynthesisInput) -> DependencyRef:
-        """Returns a digest of some findings of a call; its unsupported claims become doubtful."""
+    async def _digest(
+        self, members: list[DependencyRef], call: SynthesisInput
+    ) -> tuple[DependencyRef, list[str]]:
+        """Returns a digest of some findings of a call, and its unsupported claims."""
         question = SynthesisInput(
             **self._model.call_fields,
             findings=members,
@@ -85,14 +91,13 @@ class AnswerSynthesis:
             mode="digest",
         )
         reply = await self._reply(question)
-        doubtful = [*call.doubtful, *(item.text for item in reply.answer.unsupported)]
-        call.doubtful = doubtful[: limits.UNSUPPORTED_LISTED]
-        return DependencyRef(
+        digest = DependencyRef(
             subtask_id=members[0].subtask_id,
             role="digest",
             text_ref=reply.answer.ref or "",
             bytes=reply.bytes,
         )
+        return digest, [item.text for item in reply.answer.unsupported]
 
     async def _reply(self, call: SynthesisInput) -> SynthesisReply:
         """Returns a reply with a complete text, or with JSON that fits the schema.
@@ -102,23 +107,25 @@ class AnswerSynthesis:
         """
         state = self._state
         own_limit = state.request.max_tokens
-        call.max_tokens = min(call.max_tokens, own_limit or call.max_tokens)
+        room = min(call.max_tokens, own_limit or call.max_tokens)
+        problems = call.problems
         for _ in range(limits.CUT_RETRIES + 1):
-            call = call.model_copy(update={"number": state.next_number("synthesis")})
+            number = state.next_number("synthesis")
+            asked = {"number": number, "max_tokens": room, "problems": problems}
+            call = call.model_copy(update=asked)
             shown = {"findings": len(call.findings), "mode": call.mode}
-            state.trace.note("synthesis_started", number=call.number, **shown)
+            state.trace.note("synthesis_started", number=number, **shown)
             reply = await self._model.reply_to(SYNTHESIS, call, last=True)
             if reply.answer.text or reply.problems:
                 return reply
             if reply.refusal is not None:
                 why = "the model refused to write the answer"
                 raise SupervisionError(ErrorKind.PROVIDER_REJECTED, why)
-            room = more_room(call.max_tokens, own_limit)
-            if room == call.max_tokens:
+            former, room = room, more_room(room, own_limit)
+            if room == former:
                 # The user's own limit: the same words again would be cut again.
                 too_long = f"The answer was cut off after {room:,} tokens. Write a shorter one."
-                call.problems = [too_long]
-            call.max_tokens = room
+                problems = [too_long]
         if reply.answer.as_json is not None:
             return reply
         why = "the answer was cut" if reply.stop_reason in CUT else EMPTY

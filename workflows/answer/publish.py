@@ -30,7 +30,7 @@ T = TypeVar("T")
 PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
 
 
-@dataclass
+@dataclass(frozen=True)
 class StoredResult:
     """The result of a run at its end, and the number of bytes that it may take in a payload.
 
@@ -38,8 +38,8 @@ class StoredResult:
     """
 
     result: RunResult
-    record_ref: str = ""
-    room: int = limits.PAYLOAD_AIM_BYTES
+    record_ref: str
+    room: int
 
 
 class Publication:
@@ -57,26 +57,25 @@ class Publication:
         `hurry`.
         """
         state = self._state
-        stored = StoredResult(result_of(state))
-        result = stored.result
+        result = result_of(state)
+        record_ref, room = "", limits.PAYLOAD_AIM_BYTES
         try:
             published = await in_time(self._store(result, patience), hurry)
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
-            stored.room = PUBLISH_BYTES
+            room = PUBLISH_BYTES
         else:
-            result.result_ref = published.result_ref
-            result.trace_ref = published.trace_ref
-            result.answer_ref = published.answer_ref or result.answer_ref
-            stored.record_ref = published.record_ref
-            state.stored(result.result_ref, result.trace_ref, result.answer_ref)
+            record_ref, result = published.record_ref, _with_refs(result, published)
+            state.stored(published.result_ref, result.trace_ref, result.answer_ref)
         # A call that was cancelled may have been answered while this waited, or just now: what it
         # cost is booked.
         await let_ready_tasks_finish()
-        result.usage = state.usage
-        result.spend = state.spending.rows()
-        result.warnings = [*state.warnings]
-        return stored
+        costs: dict[str, object] = {
+            "usage": state.usage,
+            "spend": state.spending.rows(),
+            "warnings": [*state.warnings],
+        }
+        return StoredResult(result.model_copy(update=costs), record_ref, room)
 
     async def _store(self, result: RunResult, patience: timedelta | None) -> Published:
         """Stores the result, page by page if it does not fit into one activity input.
@@ -122,6 +121,16 @@ class Publication:
                 plan_ref=plan.ref,
             ),
         )
+
+
+def _with_refs(result: RunResult, published: Published) -> RunResult:
+    """Returns a result that names the objects it is stored in."""
+    refs = {
+        "result_ref": published.result_ref,
+        "trace_ref": published.trace_ref,
+        "answer_ref": published.answer_ref or result.answer_ref,
+    }
+    return result.model_copy(update=refs)
 
 
 async def _publish(

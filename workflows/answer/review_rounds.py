@@ -120,7 +120,7 @@ class ReviewRounds:
         call = ReviewInput(**model.call_fields, round=number, findings=findings, former=former)
         reply = await model.reply_or_none(REVIEW, call, _NOT_REVIEWED)
         if reply and reply.problem and reply.refusal is None:
-            call.problems = [reply.problem]
+            call = call.model_copy(update={"problems": [reply.problem]})
             reply = await model.reply_or_none(REVIEW, call, _NOT_REVIEWED)
         if reply and reply.problem:
             state.warn(f"a review could not be read: {reply.problem}")

@@ -197,6 +197,10 @@ class WorkerAgentInput(Model):
     progress: LoopProgress = LoopProgress()
     instructions: Instructions = Instructions()
 
+    def with_instructions(self, instructions: Instructions) -> "WorkerAgentInput":
+        """Returns a copy with people's latest instructions."""
+        return self.model_copy(update={"instructions": instructions})
+
 
 class WorkerAgentResult(Model):
     """The result of one execution of a worker agent, or of a nested supervisor.
@@ -242,6 +246,19 @@ class WorkerAgentResult(Model):
         refs = {"head": self.head, "trace_ref": self.nested.trace_ref if self.nested else None}
         return {name: ref for name, ref in refs.items() if ref}
 
+    def by_model(self, model: str) -> "WorkerAgentResult":
+        """Returns a copy that names the model of the work; empty for a nested run."""
+        return self.model_copy(update={"model": model})
+
+    def concluded_by(self, reply: TurnReply) -> "WorkerAgentResult":
+        """Returns a copy that refers to the call in a reply that gave the finding."""
+        concluded = {"finish_call_id": reply.finish_call_id, "repeats": reply.repeats}
+        return self.model_copy(update=concluded)
+
+    def retried_after(self, seconds: float) -> "WorkerAgentResult":
+        """Returns a copy for the details of an error after which a provider needs a rest."""
+        return self.model_copy(update={"retry_after": seconds})
+
     def as_stopped(self) -> "WorkerAgentResult":
         """Returns a copy that is marked as stopped by the run."""
         return self.model_copy(update={"stopped": True, "problem": None})
@@ -260,6 +277,10 @@ class NestedInput(Model):
     grant: NestedGrant
     has_finding: bool = False
     instructions: Instructions = Instructions()
+
+    def with_instructions(self, instructions: Instructions) -> "NestedInput":
+        """Returns a copy with people's latest instructions."""
+        return self.model_copy(update={"instructions": instructions})
 
 
 class BareInput(Model):

@@ -52,6 +52,10 @@ class Mailbox(Generic[T]):
     stamped: Callable[[T], T] = lambda value: value
     _sending: asyncio.Task[None] | None = None
 
+    def open(self, workflow_id: str) -> None:
+        """Opens the way to a workflow that has started."""
+        self.workflow_id = workflow_id
+
     def send(self) -> None:
         """Begins to send the latest value, unless it was sent already or a signal is on its way."""
         is_sending = self._sending is not None and not self._sending.done()
@@ -157,7 +161,7 @@ class ChildLinks:
         """Marks a child as started, and sends it the instructions that came meanwhile."""
         mailbox = self._mailboxes.get(workflow_id)
         if mailbox is not None:
-            mailbox.workflow_id = workflow_id
+            mailbox.open(workflow_id)
             self._mark_news_for(workflow_id)
 
     def remove(self, workflow_id: str) -> None:
@@ -223,10 +227,10 @@ def _answer_as_finding(state: RunState, whole: RunResult, record_ref: str) -> Fi
         return None
     # Its marks name its own subtasks: above, [t1] is another one.
     answer = with_valid_marks(whole.answer, {subtask.id for subtask in state.plan.subtasks}, set())
-    record = answer_record(whole)
-    record.summary, record.labels = answer, state.labels
+    own: dict[str, object] = {"summary": answer, "labels": state.labels}
     if state.answer.current.is_findings:
-        record.outcome = "partial"
+        own["outcome"] = "partial"
+    record = answer_record(whole).model_copy(update=own)
     return Finding(
         **record.model_dump(exclude={"checked", "evidence"}),
         text_ref=whole.answer_ref,

@@ -103,97 +103,97 @@ class Handlers:
         """Returns the Markdown for the Web UI, in reply to the SDK's own query for metadata."""
         return self._invalid.message if self._invalid is not None else markdown(self._state)
 
-    # Updates take any JSON, so that their sender gets to know what is wrong with it. For callers of
-    # the typed methods the types are open, too: they pass models, to a class derived from this one.
+    # Updates take any JSON, so that their sender gets to know what is wrong with it. Callers of the
+    # typed methods pass models.
 
     @workflow.update(description=_description(ExtendLimits))
-    def extend_limits(self: Any, update: Any = None) -> UpdateReply:
+    def extend_limits(self, update: Any = None) -> UpdateReply:
         """Takes new totals."""
-        return Handlers._accept(self, ExtendLimits, update)
+        return self._accept(ExtendLimits, update)
 
     @extend_limits.validator
-    def _allow_extend_limits(self: Any, update: Any = None) -> None:
+    def _allow_extend_limits(self, update: Any = None) -> None:
         self._check(ExtendLimits, update)
 
     @workflow.update(description=_description(DecidePlan))
-    def decide_plan(self: Any, update: Any = None) -> UpdateReply:
+    def decide_plan(self, update: Any = None) -> UpdateReply:
         """Takes a decision about a plan."""
-        return Handlers._accept(self, DecidePlan, update)
+        return self._accept(DecidePlan, update)
 
     @decide_plan.validator
-    def _allow_decide_plan(self: Any, update: Any = None) -> None:
+    def _allow_decide_plan(self, update: Any = None) -> None:
         self._check(DecidePlan, update)
 
     @workflow.update(description=_description(Reply))
-    def reply(self: Any, update: Any = None) -> UpdateReply:
+    def reply(self, update: Any = None) -> UpdateReply:
         """Takes a reply, or a person's finding."""
-        return Handlers._accept(self, Reply, update)
+        return self._accept(Reply, update)
 
     @reply.validator
-    def _allow_reply(self: Any, update: Any = None) -> None:
+    def _allow_reply(self, update: Any = None) -> None:
         self._check(Reply, update)
 
     @workflow.update(description=_description(DecideToolCall))
-    def decide_tool_call(self: Any, update: Any = None) -> UpdateReply:
+    def decide_tool_call(self, update: Any = None) -> UpdateReply:
         """Takes a decision about a tool call."""
-        return Handlers._accept(self, DecideToolCall, update)
+        return self._accept(DecideToolCall, update)
 
     @decide_tool_call.validator
-    def _allow_decide_tool_call(self: Any, update: Any = None) -> None:
+    def _allow_decide_tool_call(self, update: Any = None) -> None:
         self._check(DecideToolCall, update)
 
     @workflow.update(description=_description(Decide))
-    def decide(self: Any, update: Any = None) -> UpdateReply:
+    def decide(self, update: Any = None) -> UpdateReply:
         """Takes many decisions at once."""
-        return Handlers._accept(self, Decide, update)
+        return self._accept(Decide, update)
 
     @decide.validator
-    def _allow_decide(self: Any, update: Any = None) -> None:
+    def _allow_decide(self, update: Any = None) -> None:
         self._check(Decide, update)
 
     @workflow.update(description=_description(Pause))
-    def pause(self: Any, update: Any = None) -> UpdateReply:
+    def pause(self, update: Any = None) -> UpdateReply:
         """Takes a pause."""
-        return Handlers._accept(self, Pause, update)
+        return self._accept(Pause, update)
 
     @pause.validator
-    def _allow_pause(self: Any, update: Any = None) -> None:
+    def _allow_pause(self, update: Any = None) -> None:
         self._check(Pause, update)
 
     @workflow.update(description=_description(Resume))
-    def resume(self: Any, update: Any = None) -> UpdateReply:
+    def resume(self, update: Any = None) -> UpdateReply:
         """Ends a pause."""
-        return Handlers._accept(self, Resume, update)
+        return self._accept(Resume, update)
 
     @resume.validator
-    def _allow_resume(self: Any, update: Any = None) -> None:
+    def _allow_resume(self, update: Any = None) -> None:
         self._check(Resume, update)
 
     @workflow.update(description=_description(Steer))
-    def steer(self: Any, update: Any = None) -> UpdateReply:
+    def steer(self, update: Any = None) -> UpdateReply:
         """Takes an instruction."""
-        return Handlers._accept(self, Steer, update)
+        return self._accept(Steer, update)
 
     @steer.validator
-    def _allow_steer(self: Any, update: Any = None) -> None:
+    def _allow_steer(self, update: Any = None) -> None:
         self._check(Steer, update)
 
     @workflow.update(description=_description(RetrySubtask))
-    def retry_subtask(self: Any, update: Any = None) -> UpdateReply:
+    def retry_subtask(self, update: Any = None) -> UpdateReply:
         """Has a subtask worked on again."""
-        return Handlers._accept(self, RetrySubtask, update)
+        return self._accept(RetrySubtask, update)
 
     @retry_subtask.validator
-    def _allow_retry_subtask(self: Any, update: Any = None) -> None:
+    def _allow_retry_subtask(self, update: Any = None) -> None:
         self._check(RetrySubtask, update)
 
     @workflow.update(description=_description(SkipSubtask))
-    def skip_subtask(self: Any, update: Any = None) -> UpdateReply:
+    def skip_subtask(self, update: Any = None) -> UpdateReply:
         """Ends a subtask."""
-        return Handlers._accept(self, SkipSubtask, update)
+        return self._accept(SkipSubtask, update)
 
     @skip_subtask.validator
-    def _allow_skip_subtask(self: Any, update: Any = None) -> None:
+    def _allow_skip_subtask(self, update: Any = None) -> None:
         self._check(SkipSubtask, update)
 
     def _accept(self, kind: type[Update], update: JsonValue) -> UpdateReply:

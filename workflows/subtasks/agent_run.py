@@ -17,10 +17,16 @@ with workflow.unsafe.imports_passed_through():
     from temporal_supervisor.supervision.run.slots import Slot
 
     from workflows.calls.activity_calls import CallFailed
-    from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
+    from workflows.children.child_contracts import (
+        LoopProgress,
+        NestedInput,
+        WorkerAgentInput,
+        WorkerAgentResult,
+    )
     from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.call_decisions import CallDecisions
-    from workflows.subtasks.subtask_brief import brief_of
+    from workflows.subtasks.child_runs import ChildStart
+    from workflows.subtasks.subtask_brief import brief_of, nested_request
 
 
 class AgentRun:
@@ -77,7 +83,7 @@ class AgentRun:
                 return result.model_copy(update={"problem": no_budget})
 
             # However it ends, also by a cancel, it returns what it used: no grant stays open.
-            result = await self._run_child(grant)
+            result = (await self._run_child(grant)).by_model(self._model)
             self._book(result)
             if self._switch_model(result):
                 continue
@@ -251,7 +257,6 @@ class AgentRun:
     def _book(self, result: WorkerAgentResult) -> None:
         """Books the usage of a result, successful or not, and keeps the result."""
         state, before = self._state, self._booked
-        result.model = self._model
         self._booked = WorkerAgentResult(
             usage=before.usage + result.usage, turns=before.turns + result.turns
         )
@@ -275,19 +280,31 @@ class AgentRun:
         if self.role.team:
             return await self._run_nested(grant)
         self._state.board.set_model(self._subtask_id, self._model)
-        agent = self._agent_input(grant)
-        return await self._context.children.run_worker_agent(agent, self.workflow_id, self._booked)
+        start = ChildStart(self.workflow_id, self.role, self._agent_input(grant), self._booked)
+        return await self._context.children.run_child(start)
 
     async def _run_nested(self, budget: Amount) -> WorkerAgentResult:
         """Runs the supervisor of a team, with a grant that it keeps until its end."""
         subtasks = self._context.subtasks_for(self._subtask_id)
         if not subtasks:
             return WorkerAgentResult(problem=self._no_subtasks_left())
-        given = {"slots": self._slot.places, "subtasks": subtasks}
-        grant = NestedGrant(tokens=budget.tokens, usd=budget.usd, **given)
-        return await self._context.children.run_nested(
-            self.role, brief_of(self._work), self.workflow_id, self._booked, grant
+        terms = self._context.terms
+        grant = NestedGrant(
+            tokens=budget.tokens,
+            usd=budget.usd,
+            slots=self._slot.places,
+            subtasks=subtasks,
         )
+        nested = NestedInput(
+            run=terms.run,
+            depth=terms.depth + 1,
+            brief=brief_of(self._work),
+            grant=grant,
+            has_finding=self._state.has_finding,
+        )
+        request = nested_request(self._work, self.role.team)
+        start = ChildStart(self.workflow_id, self.role, nested, self._booked, request)
+        return await self._context.children.run_child(start)
 
     def _no_subtasks_left(self) -> Problem:
         left, most = self._state.shares.subtasks_left, self._state.request.max_subtasks

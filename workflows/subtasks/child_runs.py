@@ -12,15 +12,15 @@ from temporalio.common import Priority, WorkflowIDReusePolicy
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import ChildRef, SubtaskBrief
+    from activities.contracts.run_contracts import ChildRef
     from activities.run.run_activities import RunActivities
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind
-    from temporal_supervisor.supervision.base.text import cut, label
+    from temporal_supervisor.supervision.base.text import label
     from temporal_supervisor.supervision.contract.request import RunRequest
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.team import RoleCard
-    from temporal_supervisor.supervision.run.nested_runs import NestedGrant
+    from temporal_supervisor.supervision.run.decisions import Instructions
     from temporal_supervisor.supervision.run.run_state import RunState
 
     from workflows.background import let_ready_tasks_finish
@@ -43,6 +43,54 @@ STARTS_AT_ONCE = 12
 _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
 
 
+@dataclass(frozen=True)
+class ChildStart:
+    """The start of a child: its id, the role that works, and its input.
+
+    A nested run has a `request`, too. `booked` is the usage of earlier executions with the same id.
+    """
+
+    workflow_id: str
+    role: RoleCard
+    given: WorkerAgentInput | NestedInput
+    booked: WorkerAgentResult
+    request: RunRequest | None = None
+
+    @property
+    def subtask_id(self) -> str:
+        """The subtask that the child works on."""
+        return self.given.brief.subtask_id
+
+    @property
+    def is_nested(self) -> bool:
+        """True for the supervisor of a team."""
+        return isinstance(self.given, NestedInput)
+
+    @property
+    def worker(self) -> str:
+        """The role, or the team, as the timeline names it."""
+        return f"team {self.role.team}" if self.is_nested else self.role.name
+
+    async def begin(self, instructions: Instructions, summary: str) -> _Handle:
+        """Starts the child with people's instructions. Returns once the server has confirmed it."""
+        given = self.given.with_instructions(instructions)
+        # By its name, as the supervisor's module imports this one.
+        child: Any = "SupervisorWorkflow" if self.is_nested else WorkerAgentWorkflow.run
+        handle: _Handle = await workflow.start_child_workflow(
+            child,
+            args=[given] if self.request is None else [self.request, given],
+            id=self.workflow_id,
+            result_type=WorkerAgentResult,
+            # An open workflow of the same id is the child that an execution before a reset left.
+            id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING,
+            # After the loss of a Worker the supervisors replay first: nothing new begins without
+            # them.
+            priority=Priority(priority_key=NESTED_PRIORITY if self.is_nested else AGENTS_PRIORITY),
+            static_summary=summary,
+        )
+        return handle
+
+
 class ChildRuns:
     """Runs the children of a supervisor, starting a few at once; `links` sends them messages."""
 
@@ -50,76 +98,26 @@ class ChildRuns:
         self.run = terms.run
         self.links = links
         self.starts = asyncio.Semaphore(STARTS_AT_ONCE)
-        self._depth = terms.depth
         self._state = state
 
-    async def run_worker_agent(
-        self, agent: WorkerAgentInput, name: str, booked: WorkerAgentResult
-    ) -> WorkerAgentResult:
-        """Runs a worker agent as the workflow `name`. Returns its result."""
-        start = {"workflow": WorkerAgentWorkflow.run, "args": [agent]}
-        child = _Child(self, agent.subtask_id, name, booked, agent.role.name, start)
-        return await child.run()
+    async def run_child(self, start: ChildStart) -> WorkerAgentResult:
+        """Runs a child. Returns its result; the finding of a nested run is its answer."""
+        child, nested = _Child(self, start), self._state.nested
+        if not isinstance(start.given, NestedInput):
+            return await child.run()
 
-    async def run_nested(
-        self,
-        role: RoleCard,
-        brief: SubtaskBrief,
-        name: str,
-        booked: WorkerAgentResult,
-        grant: NestedGrant,
-    ) -> WorkerAgentResult:
-        """Runs the supervisor of a role that is a team. Its answer is the finding of the result.
-
-        It gets the subtask as its goal, and the `grant` until its end.
-        """
-        state, subtask_id = self._state, brief.subtask_id
-        request = self._request_for(role, subtask_id)
-        nested = NestedInput(
-            run=self.run,
-            depth=self._depth + 1,
-            brief=brief,
-            grant=grant,
-            has_finding=state.has_finding,
-        )
-        start = {
-            "workflow": "SupervisorWorkflow",
-            "args": [request, nested],
-            "result_type": WorkerAgentResult,
-        }
-        worker = f"team {request.team_name}"
-        child = _Child(self, subtask_id, name, booked, worker, start, NESTED_PRIORITY)
-        state.nested.begin(name, subtask_id, grant)
+        nested.begin(start.workflow_id, start.subtask_id, start.given.grant)
         result = WorkerAgentResult()
         try:
             result = await child.run()
         finally:
-            state.nested.end(name, result.nested)
+            nested.end(start.workflow_id, result.nested)
         return result
 
-    def _request_for(self, role: RoleCard, subtask_id: str) -> RunRequest:
-        """Returns the request of a nested run, whose goal is the subtask."""
-        # Its deadline comes with its instructions, unless the clock stands still when it starts.
-        longest = self._state.time_and_budget.deadline_at - workflow.now()
-        description = self._state.board.subtask(subtask_id).description
-        own: dict[str, object] = {
-            "goal": cut(description, limits.GOAL_BYTES),
-            "team": role.team,
-            "strategy": "auto",
-            "plan": None,
-            "approve_plan": False,
-            "success": "any",
-            "deadline": max(longest, limits.MIN_DEADLINE),
-            "incremental_synthesis": 0,
-            "answer_schema": None,
-            "attachments": [],
-        }
-        return self._state.request.model_copy(update=own)
-
-    def label_of(self, subtask_id: str, worker: str) -> str:
+    def label_of(self, start: ChildStart) -> str:
         """Returns the label of a child in the timeline: `t1 · researcher: Find the rates`."""
-        description = self._state.board.subtask(subtask_id).description
-        return label(f"{subtask_id} · {worker}: {description}", _LABEL_BYTES)
+        description = self._state.board.subtask(start.subtask_id).description
+        return label(f"{start.subtask_id} · {start.worker}: {description}", _LABEL_BYTES)
 
 
 @dataclass
@@ -129,16 +127,11 @@ class _Child:
     A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for the
     confirmation, and a start that is under way is never abandoned. The child is cancelled by its
     id: a cancel through its handle reaches only the first execution, and misses a worker agent that
-    has continued as new. `booked` is the usage of earlier executions with the same id.
+    has continued as new.
     """
 
     runs: ChildRuns
-    subtask_id: str
-    workflow_id: str
-    booked: WorkerAgentResult
-    worker: str
-    start: dict[str, Any]
-    priority: int = AGENTS_PRIORITY
+    start: ChildStart
     is_started: bool = False
     is_cancelled: bool = False
 
@@ -160,7 +153,7 @@ class _Child:
         except asyncio.CancelledError:
             result = await self._result_after_stop()
         finally:
-            self.runs.links.remove(self.workflow_id)
+            self.runs.links.remove(self.start.workflow_id)
         # Whole, if it had finished before the cancellation came.
         return result.as_stopped() if result.problem or result.stopped else result
 
@@ -181,22 +174,24 @@ class _Child:
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
+        child_id = self.start.workflow_id
         self.is_cancelled = True
         await workflow.wait_condition(lambda: self.is_started or self.life.done())
         if self.life.done():
             return
         try:
-            await workflow.get_external_workflow_handle(self.workflow_id).cancel()
+            await workflow.get_external_workflow_handle(child_id).cancel()
         except FailureError:
-            workflow.logger.debug("child %s had ended before it was cancelled", self.workflow_id)
+            workflow.logger.debug("child %s had ended before it was cancelled", child_id)
 
     async def consumed(self) -> WorkerAgentResult:
         """Returns the child's usage by the journal, for a child that cannot report it."""
         if not self.is_started:
             return WorkerAgentResult()
+        child_id, booked = self.start.workflow_id, self.start.booked
         try:
-            child = ChildRef(run=self.runs.run, workflow_id=self.workflow_id)
-            summary = f"cost of {self.workflow_id}"
+            child = ChildRef(run=self.runs.run, workflow_id=child_id)
+            summary = f"cost of {child_id}"
             consumed = await activity_calls.store_call(
                 RunActivities.child_consumed,
                 limits.PUBLISH_TIMEOUT,
@@ -205,37 +200,26 @@ class _Child:
                 patience=limits.CLOSING_PATIENCE if self.is_cancelled else None,
             )
         except CallFailed as failed:
-            workflow.logger.warning("the cost of %s is not known: %s", self.workflow_id, failed)
+            workflow.logger.warning("the cost of %s is not known: %s", child_id, failed)
             return WorkerAgentResult()
         return WorkerAgentResult(
-            usage=consumed.usage - self.booked.usage,
-            turns=max(0, consumed.turns - self.booked.turns),
+            usage=consumed.usage - booked.usage,
+            turns=max(0, consumed.turns - booked.turns),
         )
 
     async def _run_to_end(self) -> WorkerAgentResult:
+        runs, start = self.runs, self.start
         try:
-            async with self.runs.starts:
+            async with runs.starts:
                 if self.is_cancelled:  # while others started
                     return WorkerAgentResult(stopped=True)
                 # As they are now: the run may have been paused meanwhile.
-                is_nested = self.priority == NESTED_PRIORITY
-                child_input = self.start["args"][-1]
-                child_input.instructions = self.runs.links.register(
-                    self.workflow_id, self.subtask_id, is_nested=is_nested
+                instructions = runs.links.register(
+                    start.workflow_id, start.subtask_id, is_nested=start.is_nested
                 )
-                handle: _Handle = await workflow.start_child_workflow(
-                    id=self.workflow_id,
-                    # An open workflow of the same id is the child that an execution before a reset
-                    # left.
-                    id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING,
-                    # After the loss of a Worker the supervisors replay first: nothing new begins
-                    # without them.
-                    priority=Priority(priority_key=self.priority),
-                    static_summary=self.runs.label_of(self.subtask_id, self.worker),
-                    **self.start,
-                )
+                handle = await start.begin(instructions, runs.label_of(start))
             self.is_started = True
-            self.runs.links.mark_started(self.workflow_id)
+            runs.links.mark_started(start.workflow_id)
             result: WorkerAgentResult = await handle
         except FailureError as error:
             is_cancelled = is_cancelled_exception(error)

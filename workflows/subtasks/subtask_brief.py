@@ -1,11 +1,16 @@
-"""The brief of a subtask: everything that an agent needs to know of the run, by reference."""
+"""The brief of a subtask: everything that an agent needs to know of the run, by reference.
+
+A nested run also gets a request, whose goal is the subtask.
+"""
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief, as_refs, shown_gaps
     from temporal_supervisor.supervision.base import limits
+    from temporal_supervisor.supervision.base.text import cut
     from temporal_supervisor.supervision.contract.finding import Labels
+    from temporal_supervisor.supervision.contract.request import RunRequest
 
     from workflows.subtasks.assignment import Assignment
 
@@ -29,6 +34,27 @@ def brief_of(work: Assignment) -> SubtaskBrief:
         effects=sorted(work.effects[-limits.EFFECTS_TOLD :]),
         labels=_labels(work),
     )
+
+
+def nested_request(work: Assignment, team: str | None) -> RunRequest:
+    """Returns the request of a team's run, whose goal is the subtask."""
+    state = work.context.state
+    # Its deadline comes with its instructions, unless the clock stands still when it starts.
+    longest = state.time_and_budget.deadline_at - workflow.now()
+    description = state.board.subtask(work.subtask_id).description
+    own: dict[str, object] = {
+        "goal": cut(description, limits.GOAL_BYTES),
+        "team": team,
+        "strategy": "auto",
+        "plan": None,
+        "approve_plan": False,
+        "success": "any",
+        "deadline": max(longest, limits.MIN_DEADLINE),
+        "incremental_synthesis": 0,
+        "answer_schema": None,
+        "attachments": [],
+    }
+    return state.request.model_copy(update=own)
 
 
 def _labels(work: Assignment) -> Labels:

@@ -78,8 +78,7 @@ class AgentAttempt:
     def continue_as_new(self) -> None:
         """Continues in a new run of the workflow, whose history begins empty."""
         self.progress.carry_over(self.trace.last_seq, self.worked_seconds)
-        self.agent.instructions = self.instructions
-        workflow.continue_as_new(self.agent)
+        workflow.continue_as_new(self.agent.with_instructions(self.instructions))
 
     def result(self, finding: Finding | None, *, resumable: bool = False) -> WorkerAgentResult:
         """Returns the result with a finding, if there is one.
@@ -118,8 +117,7 @@ class AgentAttempt:
         resumable = problem.type in RESUMABLE
         keeps = keeps_finding or resumable or problem.type is ErrorKind.TIMEOUT
         finding = self._finding_so_far() if keeps else None
-        consumed = self.result(finding, resumable=resumable)
-        consumed.retry_after = retry_after
+        consumed = self.result(finding, resumable=resumable).retried_after(retry_after)
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
 
     def _finding_so_far(self) -> Finding | None:

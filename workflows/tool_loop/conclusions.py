@@ -90,10 +90,7 @@ class Conclusions:
 
     def result(self, finding: Finding, reply: TurnReply) -> WorkerAgentResult:
         """Returns the result of an attempt that concluded with a reply."""
-        result = self._attempt.result(self._best(finding, reply))
-        result.finish_call_id = reply.finish_call_id
-        result.repeats = reply.repeats
-        return result
+        return self._attempt.result(self._best(finding, reply)).concluded_by(reply)
 
     def begin_anew_if_repeated(self, reply: TurnReply) -> None:
         """Begins a conversation that goes in circles anew.

@@ -49,17 +49,17 @@ class ToolLoop:
         # An attempt that waited for people has calls of its last turn, which are answered first.
         await self._calls.run_approved()
         while True:
-            rules.last = self._is_last()
+            rules.begin_turn(last=self._is_last())
             # Words that come while the call is under way are for the next one.
             heard = len(self._attempt.instructions.words)
             reply = await self._call_model(self._note_for_model(), last=rules.last)
             step = self._step_after(reply)
             if step is Next.ASK_AGAIN:
-                rules.asked_again += 1
+                rules.ask_again()
                 self._max_tokens = self._more_room
                 continue
 
-            rules.asked_again = 0
+            rules.accept_reply()
             progress.go_on_from(reply, heard)
             finding = self._conclusions.finding_of(step, reply)
             if finding is not None:
@@ -69,7 +69,7 @@ class ToolLoop:
                     return self._conclusions.result(finding, reply)
                 continue
             if step is Next.INSIST:
-                rules.insisted = True
+                rules.insist()
                 not_run = [call.without_result(prompts.NOT_RUN) for call in reply.calls]
                 progress.answer_calls(not_run)
                 continue
@@ -214,10 +214,9 @@ class ToolLoop:
 
     def _step_after(self, reply: TurnReply) -> Next:
         """Returns the step that follows a reply."""
-        rules = self._rules
-        rules.turn = self._progress.turn
-        rules.pauses = self._progress.pauses
-        rules.can_grow = not reply.fullest and self._more_room > self._max_tokens
+        rules, progress = self._rules, self._progress
+        can_grow = not reply.fullest and self._more_room > self._max_tokens
+        rules.hear_reply(turn=progress.turn, pauses=progress.pauses, can_grow=can_grow)
         return next_step(reply.stop_reason, reply.finding is not None, len(reply.calls), rules)
 
     async def _follow(self, step: Next, reply: TurnReply) -> None:

@@ -47,6 +47,28 @@ class LoopState:
     insisted: bool = False
     can_grow: bool = True
 
+    def begin_turn(self, *, last: bool) -> None:
+        """Begins a turn."""
+        self.last = last
+
+    def hear_reply(self, *, turn: int, pauses: int, can_grow: bool) -> None:
+        """Records the counts with which a reply came."""
+        self.turn = turn
+        self.pauses = pauses
+        self.can_grow = can_grow
+
+    def ask_again(self) -> None:
+        """Drops a reply, whose turn is made again."""
+        self.asked_again += 1
+
+    def accept_reply(self) -> None:
+        """Accepts a reply: the next one may be dropped as often as this one."""
+        self.asked_again = 0
+
+    def insist(self) -> None:
+        """Insists on a conclusion, which happens once."""
+        self.insisted = True
+
 
 _FOLLOWING = {
     "end_turn": Next.NUDGE,

@@ -132,7 +132,7 @@ async def test_a_child_that_starts_during_a_pause_makes_no_call(lab: Lab, monkey
 
     async def late(child: Any) -> Any:
         if not waited:  # as it does while others start
-            waited.append(child.workflow_id)
+            waited.append(child.start.workflow_id)
             await workflow.wait_condition(lambda: child.runs._state.steering.paused)
         return await usual(child)
 
