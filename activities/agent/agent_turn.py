@@ -14,6 +14,7 @@ from activities.agent.brief_prompt import BriefPrompt, joined
 from activities.agent.early_doubts import early_doubts
 from activities.agent.query_first import next_step, offered_tools, shown_tables
 from activities.agent.role_turn import RoleTurn, load_turn
+from activities.agent.search_first import first_search, step_after_search
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import TurnInput, TurnReply
 from activities.model.conversation import Opening
@@ -60,7 +61,10 @@ class AgentTurnActivities:
         if asked.head is None:
             opens = self._other_opening if asked.another_query else self._opening
             opening, text = await opens(turn)
-            answered = await self._calls.begin(asked, opening, text, options, note)
+            call = None
+            if not asked.another_query:
+                call = first_search(turn, await self._subtask(turn.brief))
+            answered = await self._calls.begin(asked, opening, text, options, note, call)
         else:
             messages = await self._following(turn, note)
             answered = await self._calls.follow_up(asked, asked.head, messages, options)
@@ -99,6 +103,8 @@ class AgentTurnActivities:
             doubts = await early_doubts(turn, others)
             other = other_words(others)
             note = await next_step(self._calls.store, asked.results, note, doubts, other)
+        elif turn.search_tool and not asked.last:
+            note = joined([await step_after_search(self._calls.store, asked.results), note])
         if note:
             content += user_message(note)["content"]
         return [message] if content else []

@@ -13,6 +13,7 @@ from activities.model.journalled_call import ModelCalls
 from activities.model.port import Json, Window
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.toolbox import Toolbox
+from activities.tools.documents import SearchDocuments
 from temporal_supervisor.supervision.contract.finding import Labels
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
@@ -41,6 +42,17 @@ class RoleTurn:
     def queries_first(self) -> bool:
         """True if a small model is to query tables, which it does before it looks at them."""
         return self.window.is_small and self.toolbox.queries_tables(self.role)
+
+    @property
+    def search_tool(self) -> str | None:
+        """The name of the tool with which a small model's search begins; None for other roles.
+
+        Who can query tables begins with a query.
+        """
+        if not self.window.is_small or self.queries_first:
+            return None
+        tools = self.toolbox.tools_named(self.role.tools)
+        return next((tool.name for tool in tools if tool.arguments is SearchDocuments), None)
 
     def opening(self, system: str, tools: list[Json]) -> Opening:
         """Returns the opening of a conversation with the turn's model."""

@@ -34,6 +34,7 @@ from activities.model.port import (
     Window,
 )
 from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter
+from activities.model.text_calls import is_made_by_program
 from activities.steps import add_facts, count_usage, show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.grants import granted_traits
@@ -150,16 +151,28 @@ class ModelCalls:
         self._call_header = call_header
 
     async def begin(
-        self, asked: Asked, opening: Opening, text: str | PromptWriter, how: CallOptions, note: str | None = None
+        self,
+        asked: Asked,
+        opening: Opening,
+        text: str | PromptWriter,
+        how: CallOptions,
+        note: str | None = None,
+        call: Json | None = None,
     ) -> Answered:
         """Makes the first call of a conversation; `note` is a second text after the prompt.
 
-        Raises ApplicationError if the call fails.
+        With a tool `call` that is the reply, and the model is not asked. Raises ApplicationError if
+        the call fails.
         """
         window = await self.window(asked.run, opening.model)
         prompt = FirstPrompt(window, opening, text, note, how.withheld)
         key = key_of(asked, activity.info().workflow_id or "")
-        return await self._stored_answer(key) or await self._make_call(asked, key, prompt, how)
+        stored = await self._stored_answer(key)
+        if stored is not None:
+            return stored
+        if call is not None:
+            return await self._store_made_call(key, prompt, how, call)
+        return await self._make_call(asked, key, prompt, how)
 
     async def follow_up(self, asked: Asked, head: str, added: list[Json], how: CallOptions) -> Answered:
         """Makes a later call, which adds messages to the conversation at `head`.
@@ -192,6 +205,32 @@ class ModelCalls:
             return None
         add_facts({spans.JOURNAL: True, spans.RESPONSE_MODEL: entry.reply.model})
         return self._answered(key, entry)
+
+    async def _store_made_call(
+        self,
+        key: str,
+        prompt: FirstPrompt,
+        how: CallOptions,
+        call: Json,
+    ) -> Answered:
+        """Stores a first entry whose reply is a tool call of the program."""
+        draft = await prompt.first_draft()
+        reply = ModelMessage(
+            content=[call],
+            stop_reason="tool_use",
+            usage=ModelUsage(),
+            model=prompt.opening.model,
+        )
+        entry = Entry(
+            opening=prompt.opening,
+            input=draft.added,
+            reply=reply,
+            view=draft.view,
+            labels=how.labels,
+            at=datetime.now(UTC).isoformat(),
+        )
+        saved = await until_stored(partial(self.conversations.save, key, entry))
+        return self._answered(key, saved)
 
     async def _make_call(self, asked: Asked, key: str, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", earlier_attempts()
@@ -300,8 +339,15 @@ class ModelCalls:
         self._gate.limit_calls(most)
 
     def _answered(self, key: str, entry: Entry) -> Answered:
-        usage = usage_of(self.model, entry.reply.model, entry.reply.usage) + entry.spent
+        calls = 0 if _is_made_by_program(entry.reply) else 1
+        usage = usage_of(self.model, entry.reply.model, entry.reply.usage, calls=calls)
+        usage += entry.spent
         return Answered(key, entry.reply, usage, entry.view, entry.labels)
+
+
+def _is_made_by_program(reply: ModelMessage) -> bool:
+    """True if the program made the calls of a reply, and no model was asked."""
+    return any(is_made_by_program(str(use["id"])) for use in reply.tool_uses())
 
 
 def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: int = 1) -> Usage:

@@ -25,6 +25,7 @@ from temporal_supervisor.supervision.replies.written_calls import (
 )
 
 _ID = "written_"  # how the ids of such calls begin
+PROGRAM_ID = "program_"  # how those of calls begin that the program made for the model
 _WHOLE = ("end_turn", "stop_sequence", "tool_use", "stop")  # a reply that was cut may hold half a call
 _MAY_BEGIN, _MAY_END = "{[<`(", "})>`]"
 # In a row: small models that have begun with them go on to the longest reply, for minutes.
@@ -61,6 +62,11 @@ def with_text_calls(message: ModelMessage, request: ModelRequest) -> ModelMessag
     use = {"type": "tool_use", "id": f"{_ID}{len(request.messages)}_{digest}", "name": call.name}
     content = [*others, *said, {**use, "input": call.arguments}]
     return message.model_copy(update={"content": content, "stop_reason": "tool_use"})
+
+
+def is_made_by_program(call_id: str) -> bool:
+    """True if the program made the call with that id in the model's place."""
+    return call_id.startswith(PROGRAM_ID)
 
 
 class TextWatch:

@@ -14,7 +14,7 @@ from typing import Any
 
 from activities.model.conversation import ConversationStore, Entry, texts_of, tool_results
 from activities.model.port import Json
-from activities.model.text_calls import is_written
+from activities.model.text_calls import is_made_by_program, is_written
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
 from temporal_supervisor.supervision.agent.agent_tools import ReadOutputCall
@@ -192,6 +192,7 @@ async def earlier_output(conversations: ConversationStore, head: str, call: Read
 _ATTEMPT_CALLS_SHOWN = 30
 _LAST_WORDS_BYTES = 2 * 1024  # of a failed attempt, to the same
 _WRITTEN = "the call was written as text"
+_BY_PROGRAM = "the program made this call for the model"
 _STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run meanwhile
 
 
@@ -301,6 +302,8 @@ def _parts(number: int, entry: Entry, uses: list[ToolUse]) -> Iterator[tuple[str
     yield "turn", _turn(number, entry)
     if any(is_written(str(block["id"])) for block in entry.reply.tool_uses()):
         yield "note", {"text": _WRITTEN}
+    if any(is_made_by_program(str(block["id"])) for block in entry.reply.tool_uses()):
+        yield "note", {"text": _BY_PROGRAM}
     yield from _tools(uses, entry.labels)
 
 

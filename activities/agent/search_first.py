@@ -1,0 +1,50 @@
+"""The first search of an agent with a small model that works with documents.
+
+Such a model plans a search in words, or invents what a document says. Where it sees passages and is
+asked for the answer alone, it reads them well. So the program makes the first call: it searches
+for the words of the subtask, and the model goes on from there.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from activities.agent.role_turn import RoleTurn
+from activities.contracts.turn_contracts import ToolResultRef
+from activities.model.port import Json
+from activities.model.text_calls import PROGRAM_ID, is_made_by_program
+from activities.store.artifacts import ArtifactStore
+from activities.store.reading import read_text
+from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL, NO_HITS
+from temporal_supervisor.supervision.contract.plan import Subtask
+
+_QUERY_CHARS = 400  # of a description; its words are looked for one by one
+_AFTER_PASSAGES = (
+    f"Call {FINISH_TOOL} with the answer in one or two sentences, as these passages have it. If they "
+    "do not have it, search with other words."
+)
+
+
+def first_search(turn: RoleTurn, subtask: Subtask) -> Json | None:
+    """Returns the call with which a conversation begins; None if the model begins it itself."""
+    asked, brief = turn.asked, turn.brief
+    is_fresh = not (asked.last or asked.anew_from or brief.previous_ref or brief.feedback)
+    tool = turn.search_tool
+    if tool is None or not is_fresh:
+        return None
+    query = subtask.description.strip()[:_QUERY_CHARS]
+    digest = sha256(query.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return {
+        "type": "tool_use",
+        "id": f"{PROGRAM_ID}{digest}",
+        "name": tool,
+        "input": {"query": query},
+    }
+
+
+async def step_after_search(store: ArtifactStore, results: Sequence[ToolResultRef]) -> str:
+    """Returns the words below the passages that the program's search found; empty elsewhere."""
+    found = [result for result in results if is_made_by_program(result.call_id)]
+    if not found or found[0].is_error or not found[0].ref:
+        return ""
+    output = await read_text(store, found[0].ref)
+    return "" if output.startswith(NO_HITS) else _AFTER_PASSAGES
