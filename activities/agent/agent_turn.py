@@ -98,7 +98,7 @@ class AgentTurnActivities:
             others = await read_others(turn)
             doubts = await early_doubts(turn, others)
             other = other_words(others)
-            note = await next_step(self._calls.store, asked.results, note, doubts, other)
+            note = next_step(asked.results, note, doubts, other)
         if note:
             content += user_message(note)["content"]
         return [message] if content else []
