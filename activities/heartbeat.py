@@ -123,7 +123,7 @@ async def beating(report: Report = _unheard) -> AsyncIterator[None]:
     """
     attempt = _AttemptBeats(activity.info(), report)
     if attempt.deaths >= limits.CALL_DEATHS:
-        raise SupervisionError(ErrorKind.UNEXPECTED, DEADLY)
+        raise SupervisionError(ErrorKind.PROCESS_DIED, DEADLY)
 
     async def keep_beating() -> None:
         while True:

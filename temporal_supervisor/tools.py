@@ -31,6 +31,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 from temporal_supervisor.supervision.agent.pinned import Pinned
 from temporal_supervisor.supervision.agent.policy import ToolWords
 from temporal_supervisor.supervision.base.text import clean
+from temporal_supervisor.supervision.contract.finding import QueryFacts
 from temporal_supervisor.supervision.contract.team import Approval, Effects, Reads, Returns, Targets
 from temporal_supervisor.supervision.reuse.recipes import Stays
 
@@ -68,7 +69,8 @@ class ToolOutput:
 
     `readings` describe how texts in a file were read, for people who check a figure. If it `asks`,
     the call is not done: the text is a question to a person, and the call is repeated with the
-    reply under that key. `choices` are suggested replies.
+    reply under that key. `choices` are suggested replies. `facts` are those of a query's result,
+    for the checks of a finding.
     """
 
     text: str
@@ -77,6 +79,7 @@ class ToolOutput:
     asks: str = ""
     choices: list[str] = field(default_factory=list)
     readings: list[str] = field(default_factory=list)
+    facts: QueryFacts | None = None
 
 
 AskOnce = Callable[[str, Callable[[], Awaitable[ToolOutput]]], Awaitable[ToolOutput]]

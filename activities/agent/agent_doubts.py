@@ -10,6 +10,7 @@ from activities.model.journalled_call import ModelCalls
 from activities.replies.agent_story import arguments_of
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
+from temporal_supervisor.supervision.contract.finding import QueryFacts
 from temporal_supervisor.supervision.grounding.doubts.other_queries import (
     other_query_doubts,
     other_result,
@@ -70,7 +71,9 @@ async def outputs_of(
         if use is None or result.is_error or not result.ref:
             continue
         output = await read_text(store, result.ref)
-        sources.append(Source(output, "data", arguments_of(use), str(use.get("name"))))
+        arguments, name = arguments_of(use), str(use.get("name"))
+        facts = result.facts or QueryFacts()
+        sources.append(Source(output, "data", arguments, name, facts=facts))
     return sources
 
 

@@ -102,9 +102,9 @@ class AgentTurnActivities:
             others = await read_others(turn)
             doubts = await early_doubts(turn, others)
             other = other_words(others)
-            note = await next_step(self._calls.store, asked.results, note, doubts, other)
+            note = next_step(asked.results, note, doubts, other)
         elif turn.search_tool and not asked.last:
-            note = joined([await step_after_search(self._calls.store, asked.results), note])
+            note = joined([step_after_search(asked.results), note])
         if note:
             content += user_message(note)["content"]
         return [message] if content else []

@@ -18,14 +18,17 @@ from temporal_supervisor.supervision.base.prompt_marks import (
     EARLIER_OUTPUTS,
     FINDING,
     FINISH_TOOL,
-    NO_MATCH,
-    NO_ROWS,
     READ_OUTPUT_TOOL,
     STEER,
     SUBTASK,
 )
 from temporal_supervisor.supervision.base.text import one_line
-from temporal_supervisor.supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence
+from temporal_supervisor.supervision.contract.finding import (
+    ArtifactRef,
+    CheckedClaim,
+    Evidence,
+    QueryFacts,
+)
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Source, SourceKind
 from temporal_supervisor.supervision.results.shown_links import addresses_in
@@ -128,10 +131,6 @@ def needs_data(role: Role, toolbox: Toolbox) -> bool:
     return any(tool.evidence == "data" for tool in toolbox.tools_named(role.tools))
 
 
-# A query that matched nothing may ask for a value that is written otherwise: it shows no data.
-MATCHED_NOTHING = re.compile(rf"^(?:{NO_ROWS}|{re.escape(NO_MATCH)})$", re.MULTILINE)
-
-
 async def read_grounds(
     conversations: ConversationStore,
     head: str,
@@ -182,6 +181,7 @@ async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Keep) -> 
         arguments=arguments,
         output_ref=ref,
         readings=list(use.readings),
+        facts=use.facts,
         of_day=queries and asks_for_today(use.arguments),
     )
     grounds.calls.append(call)
@@ -196,8 +196,8 @@ async def _add(grounds: Grounds, use: ToolUse, toolbox: Toolbox, keep: Keep) -> 
     # A tool may repeat its arguments, which the model wrote.
     shown = addresses_in(use.output) - addresses_in(use.arguments)
     (grounds.composed if queries else grounds.addresses).update(shown)
-    grounds.texts.append(Source(use.output, proves, use.arguments, name, ref))
+    facts = use.facts or QueryFacts()
+    grounds.texts.append(Source(use.output, proves, use.arguments, name, ref, facts))
 
-    matched_nothing = queries and MATCHED_NOTHING.search(use.output) is not None
-    grounds.last_matched_nothing = matched_nothing
-    grounds.has_data |= kind == "data" and not matched_nothing
+    grounds.last_matched_nothing = not facts.has_data
+    grounds.has_data |= kind == "data" and facts.has_data

@@ -8,19 +8,15 @@ and reports a query that failed as its result.
 from collections.abc import Sequence
 from typing import Any
 
-from activities.agent.grounds import MATCHED_NOTHING
 from activities.agent.role_turn import RoleTurn
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.prompts.agent_prompts import QUERY_AGAIN, doubted_query
-from activities.store.artifacts import ArtifactStore
-from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.tools.plain_tools import Calculate
 from activities.tools.sql.sql_tools import ListTables, QueryData
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
 from temporal_supervisor.supervision.base.prompt_marks import (
     FINISH_TOOL,
-    MEET,
     NO_TABLES,
     QUERY_WANTED,
 )
@@ -81,8 +77,7 @@ async def shown_tables(teams: StoredTeams, turn: RoleTurn, subtask: Subtask) -> 
     return "\n".join(filter(None, [listed_part, lines]))
 
 
-async def next_step(
-    store: ArtifactStore,
+def next_step(
     results: Sequence[ToolResultRef],
     note: str,
     doubts: Sequence[str] = (),
@@ -97,23 +92,15 @@ async def next_step(
     if QUERY_AGAIN in note:
         return note.replace(QUERY_AGAIN, _AFTER_FAILURE)
 
-    step = await _step_after(store, results[-1], doubts, other) if results else ""
+    step = _step_after(results[-1], doubts, other) if results else ""
     return "\n\n".join(filter(None, [step, note]))
 
 
-async def _step_after(
-    store: ArtifactStore,
-    last: ToolResultRef,
-    doubts: Sequence[str],
-    other: str,
-) -> str:
+def _step_after(last: ToolResultRef, doubts: Sequence[str], other: str) -> str:
     if last.is_error or not last.ref:
         return " ".join(filter(None, [other, _AFTER_FAILURE]))
-    # An output that is not there is found missing where it is shown.
-    output = await read_text(store, last.ref)
     # A count of 0 is data, but more often comes of a condition that no row can meet.
-    found_nothing = MATCHED_NOTHING.search(output) is not None or MEET in output
-    if found_nothing:
+    if last.facts is not None and last.facts.nothing:
         return " ".join(filter(None, [_NOTHING, other, _AFTER_NOTHING]))
     return f"{doubted_query(doubts)}\n\n{_AFTER_FAILURE}" if doubts else _AFTER_DATA
 

@@ -265,6 +265,7 @@ class ToolActivities:
             sources=ran.sources,
             artifacts=artifacts,
             readings=ran.readings,
+            facts=ran.facts,
         )
         preview = cut(ran.text, _TOOL_PREVIEW_BYTES)
         return ToolReply(result=result, preview=preview, asks=ran.asks, choices=ran.choices)

@@ -410,7 +410,8 @@ class PlanReply(SupervisorReply):
     `team_ref` and `team` include the roles that the plan defines. `unknown_roles` maps subtasks to
     roles that the planner invented: the generalist does these. `put_right` lists other corrections
     of the planner's reply. `answer` belongs to a direct answer, whose text is in the plan.
-    `finished` is True if nothing more is needed, `incapable` if no role has a required capability.
+    `finished` is True if nothing more is needed, `incapable` if no role has a required capability,
+    `without_subtasks` if a plan, or an addition to one, has no work in it.
     """
 
     plan: PackedPlan = None
@@ -421,10 +422,16 @@ class PlanReply(SupervisorReply):
     team: TeamCard | None = None
     finished: bool = False
     incapable: bool = False
+    without_subtasks: bool = False
     unknown_roles: dict[str, str] = {}
     put_right: list[Paragraph] = []
     estimate: Estimate | None = None
     problems: list[Paragraph] = []
+
+    def model_post_init(self, _: Any) -> None:
+        """Completes a reply that was recorded before there was `without_subtasks`."""
+        if "without_subtasks" not in self.model_fields_set:
+            self.without_subtasks = any("no subtasks" in problem for problem in self.problems)
 
 
 class ExpandInput(Model):

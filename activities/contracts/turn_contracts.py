@@ -12,7 +12,14 @@ from pydantic import Field
 from activities.contracts.run_contracts import CallTerms, FindingRefs, RunRef, SubtaskBrief
 from temporal_supervisor.supervision.agent.empty_words import Emptiness
 from temporal_supervisor.supervision.contract.base import ErrorText, Model
-from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding, Labels, Read, Readings
+from temporal_supervisor.supervision.contract.finding import (
+    ArtifactRef,
+    Finding,
+    Labels,
+    OptionalFacts,
+    Read,
+    Readings,
+)
 from temporal_supervisor.supervision.contract.model_choice import Effort
 from temporal_supervisor.supervision.contract.usage import Usage
 
@@ -33,7 +40,8 @@ class PoolQuestion(Model):
 class ToolResultRef(Model):
     """The outcome of one tool call by reference, or as `text` if no tool ran.
 
-    It includes the named sources and artifacts. `readings` describe the columns behind the output.
+    It includes the named sources and artifacts. `readings` describe the columns behind the output,
+    `facts` the result of a query.
     """
 
     call_id: str
@@ -43,6 +51,7 @@ class ToolResultRef(Model):
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []
     readings: Readings = []
+    facts: OptionalFacts = None
 
 
 class OtherQuery(Model):

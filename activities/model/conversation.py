@@ -31,7 +31,7 @@ _CLEARED_OUTPUT_CHARS = 600
 _THINKING = ("thinking", "redacted_thinking")
 # In place of a reply of nothing else: the API refuses a message without content.
 _NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}
-_ABOUT_OUTPUTS = ("sources", "artifacts", "readings")  # with a stored output, never sent
+_ABOUT_OUTPUTS = ("sources", "artifacts", "readings", "facts")  # with a stored output, never sent
 
 
 class Opening(Model):

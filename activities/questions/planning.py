@@ -50,7 +50,7 @@ from temporal_supervisor.supervision.planning.new_roles import (
     unknown_role_problems,
     unknown_roles,
 )
-from temporal_supervisor.supervision.planning.plan_graph import plan_problems
+from temporal_supervisor.supervision.planning.plan_graph import is_empty, plan_problems
 from temporal_supervisor.supervision.planning.put_right import KnownNames, put_right
 from temporal_supervisor.supervision.planning.revisions import (
     merge,
@@ -259,8 +259,10 @@ def _check_plan(
     most = call.max_subtasks + len(earlier_ids(plan))
     if previous is None:
         problems = plan_problems(plan, most, names, planner.data)
+        reply.without_subtasks = is_empty(plan)
     else:
         most += len(earlier_ids(previous))
+        reply.without_subtasks = not plan.subtasks
         problems = revision_problems(previous, plan, most, states, names, planner.data)
     if call.own_plan:
         problems += unknown_role_problems(plan, card)

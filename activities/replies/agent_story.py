@@ -21,7 +21,7 @@ from temporal_supervisor.supervision.agent.agent_tools import ReadOutputCall
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
 from temporal_supervisor.supervision.base.text import clean, cut, one_line
-from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels
+from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels, QueryFacts
 from temporal_supervisor.supervision.contract.status import TraceEvent
 
 _PROVIDED = ("web_search_tool_result", "web_fetch_tool_result")
@@ -32,7 +32,7 @@ _Answer = tuple[Json, Json]
 
 @dataclass(frozen=True)
 class ToolUse:
-    """A call with its arguments as JSON, its output, and the sources and artifacts of the output.
+    """A call with its arguments as JSON, its output, and what is known about the output.
 
     The output is None if the call was not run (yet).
     """
@@ -45,6 +45,7 @@ class ToolUse:
     sources: Sequence[str] = ()
     artifacts: Sequence[ArtifactRef] = ()
     readings: Sequence[str] = ()
+    facts: QueryFacts | None = None
 
 
 async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -> list[ToolUse]:
@@ -89,6 +90,7 @@ def _tool_use(call: Json, answers: Mapping[str, _Answer]) -> ToolUse:
 
     shown, stored = answer
     artifacts = stored.get("artifacts", ())
+    facts = stored.get("facts")
     return ToolUse(
         name,
         arguments,
@@ -98,6 +100,7 @@ def _tool_use(call: Json, answers: Mapping[str, _Answer]) -> ToolUse:
         sources=stored.get("sources", ()),
         artifacts=[ArtifactRef.model_validate(artifact) for artifact in artifacts],
         readings=stored.get("readings", ()),
+        facts=QueryFacts.model_validate(facts) if facts else None,
     )
 
 

@@ -233,6 +233,7 @@ def _as_tool_run(output: object) -> ToolRun:
         asks=output.asks,
         choices=output.choices,
         readings=readings,
+        facts=output.facts,
     )
 
 

@@ -134,7 +134,7 @@ async def refused(call: Call) -> bool:
     try:
         await call.attempt(works)
     except ApplicationError as error:
-        return (error.message, error.type) == (DEADLY, ErrorKind.UNEXPECTED)
+        return (error.message, error.type) == (DEADLY, ErrorKind.PROCESS_DIED)
     return False
 
 

@@ -252,6 +252,23 @@ async def test_a_choice_nobody_can_read_is_asked_for_again_and_at_last_made_here
     assert planned(last).subtasks[0].role == "reader"
 
 
+# --- plans without work ------------------------------------------------------------------------------
+
+
+async def test_whether_a_plan_has_no_subtasks_is_a_field_of_the_reply(desk: Desk) -> None:
+    assert (await plan(desk, subtasks())).without_subtasks
+    assert not (await plan(desk, subtasks({**T1, "id": "no subtasks"}))).without_subtasks
+    ref = await desk.put("plan", Plan(goal="g", subtasks=[Subtask(**T1)]).model_dump_json())
+    answered = await plan(desk, own_plan=Plan(direct_answer="There is no more."), plan_ref=ref, revision=2)
+    assert answered.without_subtasks
+
+
+def test_a_reply_that_was_recorded_before_this_field_keeps_its_meaning() -> None:
+    older = {"head": "h", "usage": {}, "problems": ["the revision adds no subtasks"]}
+    assert PlanReply.model_validate(older).without_subtasks
+    assert not PlanReply.model_validate({**older, "problems": ["vague"]}).without_subtasks
+
+
 # --- step by step and revisions ------------------------------------------------------------------------
 
 

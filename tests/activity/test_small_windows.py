@@ -6,12 +6,21 @@ import pytest
 
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.query_first import next_step
+from activities.agent.tool_calls import ToolActivities
 from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief, WorkNote
-from activities.contracts.turn_contracts import OtherQuery, ToolResultRef, TurnInput, TurnReply
+from activities.contracts.turn_contracts import (
+    OtherQuery,
+    ToolInput,
+    ToolResultRef,
+    TurnInput,
+    TurnReply,
+)
+from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import Window
 from activities.prompts.agent_prompts import QUERY_AGAIN, objection
 from activities.questions.planning import PLAN
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.contract.finding import FindingRecord, QueryFacts
 from temporal_supervisor.supervision.contract.plan import Subtask
 from tests.activity.supervising import MODEL, Desk
 from tests.scripted_model import Reply, as_json, text, tools
@@ -222,6 +231,32 @@ async def test_a_query_is_doubted_once_before_anything_is_concluded_from_it(smal
     assert small.prompt.endswith("Call finish with the answer in one sentence, as this output shows it.")
 
 
+async def test_the_facts_of_a_result_reach_the_checks_and_the_record_of_a_finding(small: Desk) -> None:
+    asked = await turn(small, PICKED, tools(("query_data", {"sql": "SELECT kg FROM harvest WHERE year < 1900"})))
+    request = ToolInput(
+        run=await small.run_ref(),
+        team_ref=await small.team("orchard"),
+        role="counter",
+        head=asked.head,
+        call=asked.calls[0],
+    )
+    activities = ToolActivities(small.store, small.teams, AnthropicModel())
+    ran = await small.do(activities.run_tool, request, f"{small.run_id}/t1/1")
+    assert ran.result.facts == QueryFacts(nothing="no_rows")
+
+    later: dict[str, Any] = {"head": asked.head, "brief": None, "step": "turn.2"}
+    told = await turn(small, PICKED, text("12 kg were picked."), results=[ran.result], **later)
+    assert "No row has this." in small.prompt
+    assert told.ungrounded
+    assert told.finding is not None
+    record = FindingRecord.model_validate_json(await small.store.get(told.finding.record_ref))
+    assert [call.facts for call in record.evidence] == [ran.result.facts]
+
+    older = ran.result.model_copy(update={"facts": None})
+    later |= {"step": "turn.3"}
+    assert not (await turn(small, PICKED, text("12 kg were picked."), results=[older], **later)).ungrounded
+
+
 async def other_query(desk: Desk, sql: str, output: str, *, is_error: bool = False) -> OtherQuery:
     """Has the agent write another query; `output` is what it returned."""
     reply = await turn(desk, PICKED, tools(("query_data", {"sql": sql})), step="query.1.1", another_query=1)
@@ -275,31 +310,32 @@ async def test_another_query_that_found_something_is_shown_to_one_that_did_not(s
     later: dict[str, Any] = {"head": asked.head, "brief": None, "others": [other]}
     for output, is_error in (("| n |\n| --- |\n0 rows", False), ("There is no column n", True)):
         ref = await small.put("first", output)
-        result = ToolResultRef(call_id=asked.calls[0].call_id, ref=ref, is_error=is_error)
+        facts = None if is_error else QueryFacts(nothing="no_rows")
+        result = ToolResultRef(call_id=asked.calls[0].call_id, ref=ref, is_error=is_error, facts=facts)
         await turn(small, PICKED, COUNT, step=f"turn.{2 + is_error}", results=[result], **later)
         assert "But another query for it returned 31: SELECT kg FROM harvest. Reply" in small.prompt
 
 
 @pytest.mark.parametrize(
-    ("output", "is_error", "words"),
+    ("facts", "is_error", "words"),
     [
-        ("| kg |\n| --- |\n| 12 |\n1 row", False, "finish with the answer"),
-        ("| n |\n| --- |\n| 0 |\n1 row\nOf 9 rows, 0 meet the condition on kg.", False, "other conditions"),
-        ("| kg |\n| --- |\n0 rows\nsort has no 'anjou', but 'Anjou'.", False, "other conditions"),
-        ("There is no column kgs", True, "corrected query"),
+        (QueryFacts(), False, "finish with the answer"),
+        (None, False, "finish with the answer"),
+        (QueryFacts(nothing="conditions_unmet"), False, "other conditions"),
+        (QueryFacts(nothing="no_such_value"), False, "other conditions"),
+        (QueryFacts(nothing="no_rows"), False, "other conditions"),
+        (None, True, "corrected query"),
     ],
 )
-async def test_an_agent_that_queries_is_told_its_next_step(
-    small: Desk, output: str, is_error: bool, words: str
-) -> None:
-    result = ToolResultRef(call_id="c1", ref=await small.put("output", output), is_error=is_error)
-    assert words in await next_step(small.store, [result], "")
+def test_an_agent_that_queries_is_told_its_next_step(facts: QueryFacts | None, is_error: bool, words: str) -> None:
+    result = ToolResultRef(call_id="c1", ref="run/outputs/1", is_error=is_error, facts=facts)
+    assert words in next_step([result], "")
 
 
-async def test_an_agent_whose_query_is_doubted_is_asked_for_another_one(small: Desk) -> None:
+def test_an_agent_whose_query_is_doubted_is_asked_for_another_one() -> None:
     """Nothing else is asked for: a small model would choose to repeat its finding."""
     note = objection([], False, doubts=["the query computes no mean"])
-    step = await next_step(small.store, [], note)
+    step = next_step([], note)
     assert "- the query computes no mean\n\nReply with the corrected query in one sql block." in step
     assert QUERY_AGAIN in note
     assert QUERY_AGAIN not in step

@@ -68,7 +68,7 @@ class PlanMaker:
         call = self._call(strategy, missing)
         reply = await self._plan_with_savings(call)
         if call.own_plan and not reply.plan:
-            raise _no_plan("the plan cannot run", reply.problems, incapable=reply.incapable)
+            raise _no_plan("the plan cannot run", reply.problems, _error_kind(reply))
         reply = await self._approved(call, reply)
         self._put_in_force(reply)
         return reply
@@ -125,6 +125,7 @@ class PlanMaker:
         state = self._state
         prompt_bytes = state.goal_bytes + limits.PLAN_PROMPT_BYTES
         tokens = 0 if call.own_plan else call_estimate(prompt_bytes)
+        kind = ErrorKind.INVALID_PLAN  # of the error, once a plan has problems
         for attempt in range(1, limits.PLAN_TRIES + 1):
             # The work as it stands now: a revision is made while subtasks run.
             done = _work_notes(state.board) if call.revision > 1 else []
@@ -134,7 +135,7 @@ class PlanMaker:
                 return known
             if not call.own_plan:
                 state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
-            reply = await self._ask_planner(call, tokens)
+            reply = await self._ask_planner(call, tokens, kind)
             if call.own_plan:
                 return reply
             if reply.refusal:
@@ -148,8 +149,9 @@ class PlanMaker:
             problems = reply.problems[:_PROBLEMS_SHOWN]
             state.trace.note("plan_rejected", attempt=attempt, problems=[*problems])
             call = call.model_copy(update={"problems": problems})
+            kind = _error_kind(reply)
         why = f"no plan that can run after {limits.PLAN_TRIES} tries"
-        raise _no_plan(why, call.problems, incapable=reply.incapable)
+        raise _no_plan(why, call.problems, kind)
 
     def _known_reply_to(self, call: PlanInput) -> PlanReply | None:
         """Returns the reply that nothing is missing, if the planner gave it to this question.
@@ -162,15 +164,18 @@ class PlanMaker:
         question, reply = self._finished
         return reply if question == call else None
 
-    async def _ask_planner(self, call: PlanInput, tokens: int) -> PlanReply:
-        """Returns the planner's reply to one try. Raises SupervisionError."""
+    async def _ask_planner(self, call: PlanInput, tokens: int, kind: ErrorKind) -> PlanReply:
+        """Returns the planner's reply to one try.
+
+        Raises SupervisionError; of this kind if there is no room to name the problems of the plan.
+        """
         try:
             with self._state.time_and_budget.own_work():
                 return await self._model.reply_to(PLAN, call, tokens)
         except SupervisionError as error:
-            if error.kind is ErrorKind.INVALID_REQUEST and call.problems:  # no room to name them
+            if error.kind is ErrorKind.INVALID_REQUEST and call.problems:
                 why = f"the plan cannot run, nor be mended ({error.message})"
-                raise _no_plan(why, call.problems) from error
+                raise _no_plan(why, call.problems, kind) from error
             raise
 
     async def _approved(self, call: PlanInput, reply: PlanReply) -> PlanReply:
@@ -287,11 +292,12 @@ def _note_text(report: SubtaskReport) -> str:
     return report.finding.summary if report.finding else report.description
 
 
-def _no_plan(text: str, problems: list[str], *, incapable: bool = False) -> SupervisionError:
-    if incapable:
-        kind = ErrorKind.NO_CAPABLE_WORKER
-    elif any("no subtasks" in item for item in problems):
-        kind = ErrorKind.NO_SUBTASKS
-    else:
-        kind = ErrorKind.INVALID_PLAN
+def _error_kind(reply: PlanReply) -> ErrorKind:
+    """Returns the kind of the error if the problems of a reply are the last word."""
+    if reply.incapable:
+        return ErrorKind.NO_CAPABLE_WORKER
+    return ErrorKind.NO_SUBTASKS if reply.without_subtasks else ErrorKind.INVALID_PLAN
+
+
+def _no_plan(text: str, problems: list[str], kind: ErrorKind) -> SupervisionError:
     return SupervisionError(kind, f"{text}: {'; '.join(problems[:_PROBLEMS_SHOWN])}")

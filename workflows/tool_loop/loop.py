@@ -16,7 +16,6 @@ with workflow.unsafe.imports_passed_through():
     )
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import ErrorKind
-    from temporal_supervisor.supervision.base.prompt_marks import NO_ROWS
     from temporal_supervisor.supervision.budget.ledger import NextCall
     from temporal_supervisor.supervision.contract.result import Problem
 
@@ -184,7 +183,8 @@ class ToolLoop:
         if ran is None:
             return None
         other = OtherQuery(head=asked.head, result=ran.result)
-        is_in_vain = ran.result.is_error or NO_ROWS in ran.preview
+        facts = ran.result.facts
+        is_in_vain = ran.result.is_error or (facts is not None and facts.nothing == "no_rows")
         if not is_in_vain:
             return other
 

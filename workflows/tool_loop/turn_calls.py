@@ -10,7 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.prompts import agent_prompts as prompts
     from temporal_supervisor.supervision.base import limits
     from temporal_supervisor.supervision.base.errors import STORE, ErrorKind
-    from temporal_supervisor.supervision.base.prompt_marks import DEADLY, READ_OUTPUT_TOOL
+    from temporal_supervisor.supervision.base.prompt_marks import READ_OUTPUT_TOOL
     from temporal_supervisor.supervision.contract.result import Problem
     from temporal_supervisor.supervision.contract.usage import Usage
 
@@ -118,11 +118,12 @@ class TurnCalls:
         try:
             reply = await activity_calls.run_tool(self._input(call, head), queue, tool.timeout)
         except CallFailed as failed:
-            if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
+            problem = failed.problem
+            if problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool
-            why = failed.problem.message
-            words = prompts.DEADLY_CALL if DEADLY in why else prompts.UNKNOWN_OUTCOME
-            reply = ToolReply(result=call.without_result(words), preview=why[:200])
+            is_deadly = problem.type is ErrorKind.PROCESS_DIED
+            words = prompts.DEADLY_CALL if is_deadly else prompts.UNKNOWN_OUTCOME
+            reply = ToolReply(result=call.without_result(words), preview=problem.message[:200])
         self._note_call(call, reply)
         return reply
 

@@ -11,14 +11,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, MEET, NO_MATCH, TIED
+from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, TIED
 from temporal_supervisor.supervision.base.text import closest, cut, quoted
+from temporal_supervisor.supervision.contract.finding import FoundNothing, QueryFacts
 from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query
 
 Json = dict[str, Any]
 
+_NO_MATCH = "No row matches this."  # before the hints on a count or sum over no row
 _TIED = f"{TIED} here: name it, or query again for all."
 _HINTS = 5  # below one output
 _COMPARED = 40  # texts with columns: each is held against up to 200 values, on the event loop
@@ -35,25 +37,42 @@ _COMPARED_TEXT = re.compile(
 _OUTSIDE_QUOTES = re.compile(r"""('(?:[^']|'')*+'|"(?:[^"]|"")*+")""")
 
 
-def hints_below(sql: str, result: Json, tables: Sequence[Json]) -> list[str]:
-    """Returns lines on the `result` of a query over some tables; none if nothing is odd."""
+class Hints(NamedTuple):
+    """Lines on the result of a query, and its facts."""
+
+    lines: list[str]
+    facts: QueryFacts
+
+
+def hints_on(sql: str, result: Json, tables: Sequence[Json]) -> Hints:
+    """Returns hints on the `result` of a query over some tables; no lines if nothing is odd."""
+    nothing: FoundNothing | None = None if result["rows"] else "no_rows"
+    is_cut: bool = result["more"]
     query = read_query(json.dumps({"sql": sql}))
     if query is None:
-        return []
+        return Hints([], QueryFacts(nothing=nothing, is_cut=is_cut))
 
     met = result.get("met")
     # A row that was found may have nothing but zeros.
     matched = _has_matched(result) or bool(met and met["together"])
-    on_filters = [*_on_filters(query, tables, _texts(sql), matched=matched)]
-    if not on_filters:
-        on_filters = [] if matched else _on_conditions(met)
-    elif not matched and result["rows"]:
-        on_filters.insert(0, NO_MATCH)
+    on_values = [*_on_filters(query, tables, _texts(sql), matched=matched)]
+    on_conditions = [] if matched or on_values else _on_conditions(met)
+    if nothing is None and on_conditions:
+        nothing = "conditions_unmet"
+    if nothing is None and on_values and not matched:
+        nothing = "no_such_value"
+        on_values.insert(0, _NO_MATCH)
     # A query that leaves rows out may leave out the total by any of its values.
-    on_totals = () if _CHOOSES_ROWS.search(sql) else _on_totals(query, tables)
+    on_totals = [] if _CHOOSES_ROWS.search(sql) else [*_on_totals(query, tables)]
     on_ties = [_TIED] if result.get("tied") else []
-    found = [*on_filters, *on_ties, *on_totals]
-    return list(dict.fromkeys(found))[:_HINTS]
+    found = [*on_values, *on_conditions, *on_ties, *on_totals]
+    facts = QueryFacts(
+        nothing=nothing,
+        is_cut=is_cut,
+        is_tied=bool(on_ties),
+        adds_total=bool(on_totals),
+    )
+    return Hints(list(dict.fromkeys(found))[:_HINTS], facts)
 
 
 def with_quoted_names(sql: str, tables: Sequence[Json]) -> str:
@@ -178,7 +197,7 @@ def _on_conditions(met: Json | None) -> list[str]:
     parts: list[str] = []
     for number, (columns, rows) in enumerate(met["alone"], 1):
         named = " and ".join(columns) or f"number {number}"
-        meet = "meet the one" if parts else MEET
+        meet = "meet the one" if parts else "meet the condition"
         parts.append(f"{rows} {meet} {'on ' if columns else ''}{named}")
     none_fails = all(rows for _, rows in met["alone"])
     if none_fails:

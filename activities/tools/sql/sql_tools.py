@@ -23,7 +23,7 @@ from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.sql.named_values import conditions_named, on_failed_query
 from activities.tools.sql.query_hints import (
-    hints_below,
+    hints_on,
     with_known_tables,
     with_plain_escapes,
     with_quoted_names,
@@ -370,9 +370,10 @@ class TableTools(ToolSource):
         for name in rows["read"]:
             sources[self._options.sources.get(name, files[name])] = None
         read = [table for table in store.tables if table["name"] in rows["read"]]
-        text = "\n".join([markdown_rows(rows), *hints_below(sql, rows, read)])
+        hints = hints_on(sql, rows, read)
+        text = "\n".join([markdown_rows(rows), *hints.lines])
         readings = readings_of(read, rows.get("columns_read"))
-        return ToolOutput(text, sources=[*sources], readings=readings)
+        return ToolOutput(text, sources=[*sources], readings=readings, facts=hints.facts)
 
     async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> Json:
         """Returns the result of a query, with corrected names and quotes if it failed.

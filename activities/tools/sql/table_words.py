@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from activities.files.file_reports import contents, reading_line
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE, NO_ROWS
+from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
 from temporal_supervisor.supervision.base.text import clean, cut, one_line
 from temporal_supervisor.supervision.contract.base import StrictModel, matching
 
@@ -192,7 +192,6 @@ def markdown_rows(result: Json) -> str:
     rows = list(map(_line, result["rows"]))
     plural = "" if len(rows) == 1 else "s"
     count = f"first {len(rows)} rows of more" if result["more"] else f"{len(rows)} row{plural}"
-    count = count if rows else NO_ROWS
     return "\n".join([*head, *rows, count])
 
 

@@ -55,6 +55,7 @@ class ErrorKind(StrEnum):
     TEAM_UNAVAILABLE = "TeamUnavailable"
     SERVER_UNAVAILABLE = "ServerUnavailable"
     PAYLOAD_TOO_LARGE = "PayloadTooLarge"
+    PROCESS_DIED = "ProcessDied"  # of a call, as often as it is tried
     NOT_GRANTED = "NotGranted"
     UNEXPECTED = "Unexpected"
 
@@ -99,6 +100,8 @@ STORE = STORE_AWAY | {_K.ARTIFACT_TOO_LARGE, _K.ARTIFACT_CHANGED}
 # The infrastructure is away: retried until it is back, or another Worker has it.
 AWAITED = STORE_AWAY | {_K.TEAM_UNAVAILABLE, _K.SERVER_UNAVAILABLE}
 
+_OUTLIVED = RETRIED | {_K.PROCESS_DIED, _K.UNEXPECTED}
+
 _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.MODEL_NOT_SERVED: ErrorKind.PROVIDER_REJECTED,
@@ -119,7 +122,7 @@ def call_kind(kind: ErrorKind) -> ErrorKind:
 
     All errors that outlived their retries are reported as MODEL_UNAVAILABLE.
     """
-    return ErrorKind.MODEL_UNAVAILABLE if kind in RETRIED or kind is ErrorKind.UNEXPECTED else kind
+    return ErrorKind.MODEL_UNAVAILABLE if kind in _OUTLIVED else kind
 
 
 class SupervisionError(Exception):

@@ -35,11 +35,8 @@ TAGS = (
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others
-ADDED_UP_TOTAL = "looks like the sum of the rows above"  # noted below a query that counts it
-TIED = "LIMIT leaves out a row that ties with the last one"  # in a line below a query
-NO_MATCH = "No row matches this."  # a line below a count or sum over no row
-MEET = "meet the condition"  # in a line below a query that found nothing: how many rows do
-NO_ROWS = "0 rows"  # the last line of a query's output that has none
+ADDED_UP_TOTAL = "looks like the sum of the rows above"  # in a note on a row of a table
+TIED = "LIMIT leaves out a row that ties with the last one"
 QUERY_WANTED = "in one sql block"  # how a small model is asked for another query
 FINISH_TOOL = "finish"  # takes a worker agent's finding
 READ_OUTPUT_TOOL = "read_output"  # shows what earlier tool calls returned

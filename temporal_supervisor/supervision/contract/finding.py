@@ -67,12 +67,43 @@ Readings = Annotated[list[str], Field(exclude_if=lambda readings: not readings)]
 """How columns of tables were read from the texts of a file, a line each."""
 
 
+FoundNothing = Literal["no_rows", "no_such_value", "conditions_unmet"]
+"""Why a query found nothing. Only the first one has no row: the others count or add up nothing."""
+
+
+class QueryFacts(Model, frozen=True):
+    """Facts about the result of a query, which its output tells a model in words.
+
+    `nothing` is the reason why it found nothing: no rows, a compared value that is nowhere, or
+    conditions that no row meets. `is_cut` is True if there are more rows than are shown, `is_tied`
+    if LIMIT leaves out a row that ties with the last one, `adds_total` if the query adds up a row
+    that is the sum of others.
+    """
+
+    nothing: FoundNothing | None = None
+    is_cut: bool = False
+    is_tied: bool = False
+    adds_total: bool = False
+
+    @property
+    def has_data(self) -> bool:
+        """True unless the query may ask for a value that is written otherwise.
+
+        Conditions that no row meets are data: the answer is a count of 0.
+        """
+        return self.nothing not in ("no_rows", "no_such_value")
+
+
+OptionalFacts = Annotated[QueryFacts | None, Field(exclude_if=lambda facts: facts is None)]
+"""Facts about an output; None if it is not that of a query, or was stored before there were any."""
+
+
 Doubts = Annotated[list[Sentence], Field(exclude_if=lambda doubts: not doubts)]
 """What the queries behind a finding leave undone of what its subtask asks for, a sentence each."""
 
 
 class Evidence(Model):
-    """A tool call behind a finding: its output by reference, and its readings of columns.
+    """A tool call behind a finding: its output by reference, readings of columns, and facts.
 
     `of_day` is True for the output of a query that uses the current date.
     """
@@ -81,6 +112,7 @@ class Evidence(Model):
     arguments: str = ""
     output_ref: str = ""
     readings: Readings = []
+    facts: OptionalFacts = None
     of_day: Annotated[bool, Field(exclude_if=lambda is_so: not is_so)] = False
 
 

@@ -8,7 +8,12 @@ from typing import Literal
 from pydantic import JsonValue
 
 from temporal_supervisor.supervision.contract.base import Model
-from temporal_supervisor.supervision.contract.finding import CheckedClaim, Evidence, FindingRecord
+from temporal_supervisor.supervision.contract.finding import (
+    CheckedClaim,
+    Evidence,
+    FindingRecord,
+    QueryFacts,
+)
 from temporal_supervisor.supervision.contract.result import Citation
 from temporal_supervisor.supervision.grounding.answer_fields import field_claims
 from temporal_supervisor.supervision.grounding.citations import CitedFindings
@@ -154,7 +159,8 @@ class _Texts:
         for item in finding.evidence:
             text = finding.outputs.get(item.output_ref)
             if text is not None:
-                source = Source(text, arguments=item.arguments)
+                facts = item.facts or QueryFacts()
+                source = Source(text, arguments=item.arguments, facts=facts)
                 read.append((item, Support([source])))
         return read
 

@@ -13,8 +13,8 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Literal
 
-from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
 from temporal_supervisor.supervision.base.sentences import sentence_spans
+from temporal_supervisor.supervision.contract.finding import QueryFacts
 from temporal_supervisor.supervision.grounding.calculations import is_constant
 from temporal_supervisor.supervision.grounding.claims import (
     claims,
@@ -81,7 +81,7 @@ class Source:
     """A text that supports claims.
 
     A `computed` one has the `arguments` of its tool; `name` is the call as shown. `ref` leads to
-    the text, if it is the output of a tool.
+    the text, if it is the output of a tool, and `facts` are those of a query's result.
     """
 
     text: str
@@ -89,6 +89,7 @@ class Source:
     arguments: str = ""
     name: str = BRIEF
     ref: str = ""
+    facts: QueryFacts = QueryFacts()
 
 
 def _readings(figure: Figure, is_queried: bool) -> Sequence[Reading]:
@@ -123,7 +124,8 @@ class ReadSource:
         self._data = data
         self._arguments = source.arguments if source.kind == "computed" else ""
         self._given_scales = scales
-        self.places = Places(source.text, source.arguments if source.kind == "data" else "")
+        asked = source.arguments if source.kind == "data" else ""
+        self.places = Places(source.text, asked, is_cut=source.facts.is_cut)
         self._near_there: dict[int, Near | None] = {}
 
     @cached_property
@@ -297,7 +299,7 @@ class ReadSource:
 
     def _doubt(self, at: int, figure: Figure, near: Near) -> str:
         """Returns the evidence against a place: its unit, column or row, or the words beside it."""
-        if ADDED_UP_TOTAL in self.source.text and self.places.query is not None:
+        if self.source.facts.adds_total:
             return "the query adds up a row that is the sum of others, too"
         facts = self.places.facts(at, self._names)
         problem = self._names.unknown_unit(figure.unit) or self._other_sign(at, figure, near, facts)

@@ -62,14 +62,11 @@ def plan_problems(
         plan.model_dump_json()
     except ValueError:  # "\ud800" in JSON that a model wrote becomes text that no encoding takes
         return ["the plan holds half of a surrogate pair: write whole characters"]
-    is_direct = plan.direct_answer is not None and bool(plan.direct_answer.strip())
-    if is_direct and plan.subtasks:
-        return ["give either a direct_answer or subtasks, not both"]
-    if is_direct:
-        return []
-    planned = len(plan.subtasks)
-    if planned == 0:
+    if is_empty(plan):
         return ["the plan has no subtasks and no direct_answer"]
+    planned = len(plan.subtasks)
+    if _is_direct(plan):
+        return ["give either a direct_answer or subtasks, not both"] if planned else []
     problems = []
     if planned > max_subtasks:
         problems.append(f"the plan has {planned} subtasks, at most {max_subtasks} are allowed")
@@ -84,6 +81,15 @@ def plan_problems(
     if cycle:
         problems.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))
     return problems
+
+
+def is_empty(plan: Plan) -> bool:
+    """True if a plan has neither subtasks nor a direct answer."""
+    return not plan.subtasks and not _is_direct(plan)
+
+
+def _is_direct(plan: Plan) -> bool:
+    return plan.direct_answer is not None and bool(plan.direct_answer.strip())
 
 
 def _id_problems(ids: Mapping[str, int]) -> list[str]:

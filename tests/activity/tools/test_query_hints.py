@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from activities.agent.grounds import MATCHED_NOTHING
 from activities.tools.sql.query_hints import (
-    hints_below,
+    hints_on,
     with_known_tables,
     with_plain_escapes,
     with_quoted_names,
     with_quoted_texts,
 )
 from activities.tools.tool import ToolContext
+from temporal_supervisor.supervision.contract.finding import QueryFacts
 from tests.activity.tools.test_sql import tools
 
 Ask = Callable[[str], Awaitable[str]]
@@ -87,10 +87,34 @@ async def test_a_query_that_is_as_it_should_be_is_told_nothing(ask: Ask, sql: st
     assert (await ask(sql)).splitlines()[-1].split()[1] in ("row", "rows")
 
 
-@pytest.mark.parametrize(("condition", "is_there"), [("\"Final Place\" = '1'", False), ("Points > 100", True)])
-async def test_a_count_of_a_value_that_is_nowhere_is_no_data(ask: Ask, condition: str, is_there: bool) -> None:
-    shown = await ask(f"SELECT count(*) FROM races WHERE {condition}")
-    assert (MATCHED_NOTHING.search(shown) is None) == is_there
+@pytest.mark.parametrize(
+    ("sql", "known"),
+    [
+        ("SELECT count(*) FROM races WHERE \"Final Place\" = '1'", QueryFacts(nothing="no_such_value")),
+        ("SELECT count(*) FROM races WHERE Points > 100", QueryFacts(nothing="conditions_unmet")),
+        ("SELECT Jobs FROM races WHERE Points > 100", QueryFacts(nothing="no_rows")),
+        ("SELECT Jobs FROM races WHERE Jobs = 'Baker'", QueryFacts(nothing="no_rows")),
+        ("(SELECT Jobs FROM races) LIMIT 0", QueryFacts(nothing="no_rows")),
+        ("SELECT Jobs FROM races WHERE Points > 15", QueryFacts()),
+        ("SELECT count(*) FROM races WHERE Points - 10 = 0", QueryFacts()),
+        ("SELECT Jobs FROM races, range(1000)", QueryFacts(is_cut=True)),
+        ("SELECT sum(Points) FROM races", QueryFacts(adds_total=True)),
+        ("SELECT Jobs FROM races ORDER BY Points * 0 LIMIT 1", QueryFacts(is_tied=True)),
+    ],
+)
+async def test_the_facts_of_a_result_come_with_its_text(tmp_path: Path, sql: str, known: QueryFacts) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "races.csv").write_text(_RACES)
+    _, query = await tools(tmp_path)
+    output = await query.run(query.arguments(sql=sql), ToolContext())
+    assert output.facts == known
+
+
+def test_only_a_count_of_0_is_data_though_no_row_is_behind_it() -> None:
+    assert QueryFacts().has_data
+    assert QueryFacts(nothing="conditions_unmet").has_data
+    assert not QueryFacts(nothing="no_such_value").has_data
+    assert not QueryFacts(nothing="no_rows").has_data
 
 
 async def test_names_with_blanks_are_quoted_after_a_query_failed(ask: Ask) -> None:
@@ -133,8 +157,8 @@ def test_only_the_first_conditions_are_held_against_values(place: int, is_told: 
     texts = [f"zq{number}" for number in range(60)]
     texts[place] = "Sebastian Porto"
     listed = ", ".join(f"'{text}'" for text in texts)
-    hints = hints_below(f"SELECT 1 FROM t WHERE c IN ({listed})", {"rows": []}, tables)
-    assert bool(hints) == is_told
+    hints = hints_on(f"SELECT 1 FROM t WHERE c IN ({listed})", {"rows": [], "more": False}, tables)
+    assert bool(hints.lines) == is_told
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_a_cut_says_how_much_is_missing(hidden: int, letters: int, kept: int) ->
 
 
 def test_errors_that_outlived_their_retries_are_one_kind_and_others_keep_their_name() -> None:
-    outlived = {*RETRIED, ErrorKind.UNEXPECTED}
+    outlived = {*RETRIED, ErrorKind.PROCESS_DIED, ErrorKind.UNEXPECTED}
     assert {call_kind(kind) for kind in outlived} == {ErrorKind.MODEL_UNAVAILABLE}
     assert [call_kind(kind) for kind in ErrorKind if kind not in outlived] == [
         k for k in ErrorKind if k not in outlived

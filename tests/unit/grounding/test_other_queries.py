@@ -1,9 +1,11 @@
 """Two queries for one question: what they return differs, or is one thing in two forms."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from temporal_supervisor.supervision.contract.finding import QueryFacts
 from temporal_supervisor.supervision.grounding.doubts.other_queries import (
     other_query_doubts,
     other_result,
@@ -117,8 +119,7 @@ def test_the_result_of_most_other_queries_is_told_with_one_of_them() -> None:
 def test_zeros_that_no_row_stands_behind_are_no_agreement() -> None:
     sql = "SELECT count(*) FROM riders WHERE team = 'A' AND team = 'B'"
     zero = queried(sql, "n", "0")
-    met = "Of 18 rows, 1 meet the condition on team, 1 meet the one on team, and none meets them together."
-    nothing = Source(f"{zero.text}\n{met}", arguments=zero.arguments, name="query_data")
+    nothing = replace(zero, facts=QueryFacts(nothing="conditions_unmet"))
     doubted = other_query_doubts("How many?", [nothing], [nothing, nothing], nothing.arguments)
     assert doubted == ["no row meets the conditions of the query"]
     assert other_result([nothing]) == ""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, TIED
+from temporal_supervisor.supervision.contract.finding import QueryFacts
 from temporal_supervisor.supervision.grounding.doubts.query_doubts import query_doubts
 from temporal_supervisor.supervision.grounding.sources import Source
 
@@ -499,16 +499,16 @@ def test_a_glance_at_a_table_compares_no_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("note", "sign"),
+    ("facts", "sign"),
     [
-        (f"{TIED} here: name it, or query again for all.", "LIMIT leaves out a row that ties"),
-        (f"Note: the last row {ADDED_UP_TOTAL}: leave it out where you add up", "is the sum of the others"),
-        ("Ship has other values with 'Aurora' in them, which this leaves out: 'Aurora II'.", ""),
+        (QueryFacts(is_tied=True), "LIMIT leaves out a row that ties"),
+        (QueryFacts(adds_total=True), "is the sum of the others"),
+        (QueryFacts(is_cut=True), ""),
     ],
 )
-def test_a_note_below_the_rows_that_nobody_heeds_is_a_doubt(note: str, sign: str) -> None:
-    output = f"| Ship |\n|---|\n| Cygnus |\n1 row\n{note}"
+def test_other_rows_that_nobody_heeds_are_a_doubt(facts: QueryFacts, sign: str) -> None:
+    output = "| Ship |\n|---|\n| Cygnus |\n1 row"
     sql = "SELECT Ship FROM voyages ORDER BY Crew DESC LIMIT 1"
-    queried = Source(output, arguments=json.dumps({"sql": sql}), name="query_data")
+    queried = Source(output, arguments=json.dumps({"sql": sql}), name="query_data", facts=facts)
     found = query_doubts("Which ship has the largest crew?", [Source(_LISTING), queried])
     assert [sign in doubt for doubt in found] == ([True] if sign else [])

@@ -1,9 +1,11 @@
 """What a text calls the most or the least: a row of a table must be its first or last, among rows that show it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from temporal_supervisor.supervision.contract.finding import QueryFacts
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import check
 
@@ -72,7 +74,6 @@ TWO = "| country | life_years |\n| --- | --- |\n| Kenya | 54.11 |\n| Egypt | 71.
     [
         (ONE, "SELECT country, life_years FROM life WHERE country = 'Kenya'", "took this row alone"),
         (TWO, "SELECT country, life_years FROM life LIMIT 2", "without an order"),
-        (TWO.replace("2 rows", "first 2 rows of more"), "SELECT country, life_years FROM life", "without an order"),
         (TWO, "SELECT country, life_years FROM life ORDER BY life_years LIMIT 2", "the rows at the other end"),
         (TWO, "SELECT country, life_years FROM life ORDER BY life_years DESC LIMIT 2", ""),
         (ONE, "SELECT country, life_years FROM life WHERE life_years = (SELECT max(life_years) FROM life)", ""),
@@ -83,6 +84,16 @@ def test_rows_that_were_not_sorted_show_no_extreme(output: str, sql: str, proble
     name, value = ("Egypt", "71.338") if output != ONE else ("Kenya", "54.11")
     found = problems(f"The highest life expectancy is {value} years, in {name}.", output, sql)
     assert any(problem in each for each in found) if problem else found == []
+
+
+def test_rows_of_more_show_no_extreme_without_an_order() -> None:
+    text = "The highest life expectancy is 71.338 years, in Egypt."
+    arguments = json.dumps({"sql": "SELECT country, life_years FROM life"})
+    whole = Source(TWO, arguments=arguments)
+    assert [claim.problem for claim in check(text, [whole]) if not claim.source] == []
+    first_rows = replace(whole, facts=QueryFacts(is_cut=True))
+    problem, *_ = [claim.problem for claim in check(text, [first_rows]) if not claim.source]
+    assert "without an order" in problem
 
 
 def test_a_query_may_look_up_what_another_one_found() -> None:

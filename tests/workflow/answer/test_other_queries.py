@@ -25,6 +25,8 @@ from worker_main import serving
 GOAL = "What was the life expectancy in Chile in 1962?"
 CHILE = "SELECT life_expectancy_years FROM life_expectancy WHERE country = 'Chile' AND year = 1962"
 WORLD = "SELECT avg(life_expectancy_years) FROM life_expectancy WHERE year = 1962"
+NO_ROW = f"{CHILE} AND year = 1963"
+TEN_ROWS = "SELECT country FROM life_expectancy ORDER BY country LIMIT 10"
 NO_COLUMN = "SELECT expectancy FROM life_expectancy"
 
 
@@ -90,4 +92,12 @@ async def test_another_query_that_fails_is_corrected_once(small: SmallModel) -> 
     result = await small.play("fail", turns, others)
     asked = [step for step in small.model.steps("fail") if "query" in step]
     assert asked == [f"t1/1/query.1.{number}" for number in ("1", "1.2", "2", "2.2")]
+    assert result.doubts == []
+
+
+async def test_another_query_without_a_row_is_corrected_and_one_with_ten_rows_is_not(small: SmallModel) -> None:
+    turns = [query(CHILE), finding("Life expectancy in Chile was 57.924 years in 1962.")]
+    result = await small.play("rows", turns, [query(NO_ROW), query(f"{CHILE} LIMIT 1"), query(TEN_ROWS)])
+    asked = [step for step in small.model.steps("rows") if "query" in step]
+    assert asked == [f"t1/1/query.1.{number}" for number in ("1", "1.2", "2")]
     assert result.doubts == []

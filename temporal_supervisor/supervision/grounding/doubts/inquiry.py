@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
+from temporal_supervisor.supervision.contract.finding import QueryFacts
 from temporal_supervisor.supervision.grounding.doubts.listed_tables import (
     ListedColumn,
     listed_tables,
@@ -42,15 +43,15 @@ _COMPARED_ROWS = 50  # nobody adds up more of them without a tool, or finds thei
 class AnsweredQuery:
     """A query that found rows: its shape, the tables that it read, and its output.
 
-    `chosen_numbers` are those that a column has to equal in its rows. `notes` are the lines below
-    its rows.
+    `chosen_numbers` are those that a column has to equal in its rows. `facts` are those of its
+    result.
     """
 
     shape: QueryShape
     tables: tuple[str, ...]
     output: tuple[MarkdownTable, ...]
     chosen_numbers: tuple[str, ...] = ()
-    notes: str = ""
+    facts: QueryFacts = QueryFacts()
 
     @property
     def rows(self) -> int:
@@ -253,7 +254,7 @@ def _answered_query(
         tables=tuple(query.tables),
         output=tuple(output),
         chosen_numbers=tuple(_chosen_numbers(query)),
-        notes=source.text[output[-1].rows[-1].end :],
+        facts=source.facts,
     )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, TIED
+from temporal_supervisor.supervision.base.prompt_marks import TIED
 from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.base.text import has_whole, quoted
 from temporal_supervisor.supervision.grounding.doubts import question_patterns as patterns
@@ -95,14 +95,14 @@ def total_row(inquiry: Inquiry) -> Iterator[str]:
             yield f"{row} sums up the others, and the query takes it for one of them"
 
 
-def notes_ignored(inquiry: Inquiry) -> Iterator[str]:
-    """Yields a doubt for each note below the rows of the only query that tells of others."""
+def other_rows(inquiry: Inquiry) -> Iterator[str]:
+    """Yields doubts about rows that the only query leaves out, or counts in."""
     query = inquiry.only_query
     if query is None:
         return
-    if TIED in query.notes:
+    if query.facts.is_tied:
         yield f"{TIED}, which may be meant as well"
-    if ADDED_UP_TOTAL in query.notes:
+    if query.facts.adds_total:
         yield "the query counts in a row that is the sum of the others"
 
 

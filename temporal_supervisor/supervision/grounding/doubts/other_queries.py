@@ -12,7 +12,6 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import MEET, NO_MATCH
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.grounding.doubts.inquiry import (
     PLAIN_NUMBER,
@@ -27,9 +26,6 @@ _ROWS = 50  # compared of one query: whoever lists more has chosen nothing
 _COMMON = 0.5  # share of the values of two results, from which on they are one result
 _SHARE = Decimal("0.005")  # by which numbers with decimals may differ: they may be rounded
 _SHOWN_CHARS = 80  # of what a query returned
-_FOUND_NOTHING = (MEET, NO_MATCH)
-"""In the notes of a count or sum over no row. Small models write conditions that no row can meet,
-and do so in each query: two zeros are no agreement."""
 
 
 class _OtherQuery(NamedTuple):
@@ -55,7 +51,7 @@ def other_query_doubts(
     query = _query_of(Inquiry(question, sources, finding))
     if query is None:
         return []
-    if _found_nothing(query):
+    if query.facts.nothing:
         return ["no row meets the conditions of the query"]
 
     answered = _answered(others)
@@ -101,13 +97,10 @@ def _answered(others: Sequence[Source]) -> list[_OtherQuery]:
     for other in others:
         sql = one_line(sql_in(other.arguments), limits.LINE_BYTES)
         results = Inquiry("", [other]).queries
-        answered += [_OtherQuery(sql, each) for each in results if not _found_nothing(each)]
+        # Small models write conditions that no row can meet, and do so in each query: two zeros
+        # are no agreement.
+        answered += [_OtherQuery(sql, each) for each in results if not each.facts.nothing]
     return answered
-
-
-def _found_nothing(query: AnsweredQuery) -> bool:
-    """True if it counted or added up no rows at all."""
-    return any(note in query.notes for note in _FOUND_NOTHING)
 
 
 def _most_common(others: Sequence[_OtherQuery]) -> _OtherQuery:

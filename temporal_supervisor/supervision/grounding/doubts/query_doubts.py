@@ -25,11 +25,11 @@ from temporal_supervisor.supervision.grounding.doubts.mismatched_results import 
     not_added_up,
     not_chosen,
     not_computed,
-    notes_ignored,
     other_column,
     other_end,
     other_kind,
     other_name,
+    other_rows,
     total_row,
 )
 from temporal_supervisor.supervision.grounding.doubts.named_rows import (
@@ -62,7 +62,7 @@ _ALWAYS: tuple[Rule, ...] = (
     numbers_added,
     numbers_compared,
     flags_left_out,
-    notes_ignored,
+    other_rows,
     sorted_by_letters,
     other_period,
 )

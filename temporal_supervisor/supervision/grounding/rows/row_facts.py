@@ -72,7 +72,6 @@ _COMBINING = re.compile(r"[\u0300-\u036f]")
 # name of the table and the rest, and in this the columns `well` and `"depth in m"`.
 _LISTED_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \(([^\n]*)", re.MULTILINE)
 _LISTED_COLUMN = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
-_MORE_ROWS = re.compile(r"^first \d+ rows of more\b", re.MULTILINE)
 _MEASURES = ("length", "mass", "energy", "power", "temperature", "data")
 # Words of a head that are no units there: `min(price_eur)` is in euros, not in minutes.
 _ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_", re.IGNORECASE)
@@ -259,10 +258,14 @@ class Facts:
 
 
 class Places:
-    """The tables of one source with its query, and the facts of each place in them."""
+    """The tables of one source with its query, and the facts of each place in them.
 
-    def __init__(self, text: str, arguments: str) -> None:
+    `is_cut` is True if the query found more rows than the text shows.
+    """
+
+    def __init__(self, text: str, arguments: str, *, is_cut: bool = False) -> None:
         self.text = text
+        self.is_cut = is_cut
         self.tables = read_tables(text)
         self.query: Query | None = read_query(arguments)
         self._rows: list[tuple[MarkdownTable, TableRow]] = []
@@ -282,11 +285,6 @@ class Places:
     def has_rows(self) -> bool:
         """True if the source is a table with rows."""
         return bool(self._rows)
-
-    @cached_property
-    def is_cut(self) -> bool:
-        """True if the tool says that there are more rows than it shows."""
-        return bool(_MORE_ROWS.search(self.text))
 
     @cached_property
     def scales(self) -> frozenset[Decimal]:
