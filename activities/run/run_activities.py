@@ -28,7 +28,7 @@ from activities.contracts.run_contracts import (
     SetupInput,
     WordsInput,
 )
-from activities.contracts.turn_contracts import PoolQuestion
+from activities.contracts.turn_contracts import BacklogInput
 from activities.files.file_cache import FileEntry
 from activities.files.manifest import MANIFEST_TYPE, FilesRefused, Manifest, adopt_files, is_text, read_manifest
 from activities.files.values import DATA_TOML, is_data
@@ -383,7 +383,7 @@ class RunActivities:
 
     @staticmethod
     @activity.defn
-    async def pool_backlog(question: PoolQuestion) -> float:
+    async def pool_backlog(backlog: BacklogInput) -> float:
         """Returns the seconds that the oldest activity in a queue has waited.
 
         0 if none waits or the server fails. The server caches its answer for a while
@@ -392,7 +392,7 @@ class RunActivities:
         client = activity.client()
         request = DescribeTaskQueueRequest(
             namespace=client.namespace,
-            task_queue=TaskQueue(name=question.queue),
+            task_queue=TaskQueue(name=backlog.queue),
             api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
             task_queue_types=[TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY],
             report_stats=True,
