@@ -42,8 +42,8 @@ PACKAGES = {
     ),
     "activities": Package(
         "supervision tools",
-        "bounded contracts heartbeat steps store files model tools teams reuse prompts replies run questions agent "
-        "evals attempts",
+        "bounded contracts heartbeat activity_telemetry store files model tools teams reuse prompts replies run "
+        "questions agent evals attempts",
         arrows=57,
     ),
     "workflows": Package(

@@ -15,7 +15,7 @@ from itertools import pairwise
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities import steps
+from activities.activity_telemetry import show_text
 from activities.agent.grounds import read_grounds
 from activities.agent.outside_answers import OutsideAnswers
 from activities.contracts.run_contracts import RunRef
@@ -107,7 +107,7 @@ class ToolActivities:
             return await self._reply(request, await self._read_output(request, entry, block))
 
         arguments = block.get("input")
-        steps.show_text(spans.TOOL_ARGUMENTS, arguments)
+        show_text(spans.TOOL_ARGUMENTS, arguments)
         run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(name), loaded.team.role(request.role)
         if tool is None or tool.name not in role.tools:
@@ -252,7 +252,7 @@ class ToolActivities:
         """Stores the output of a call, and returns the references to it."""
         put = partial(self._store.put_output, request.run.run_id)
         ref = await until_stored(lambda: put(ran.text))
-        steps.show_text(spans.TOOL_RESULT, ran.text)
+        show_text(spans.TOOL_RESULT, ran.text)
         artifacts: list[ArtifactRef] = []
         for new in ran.artifacts:
             key = await until_stored(partial(put, new.data))

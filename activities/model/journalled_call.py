@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.activity_telemetry import add_facts, count_usage, show_text
 from activities.contracts.run_contracts import RunRef, SupervisorCall
 from activities.contracts.turn_contracts import FailedCall, OtherQuery, TurnInput, arguments_sha256
 from activities.heartbeat import set_details, until_stored, waiting
@@ -33,7 +34,6 @@ from activities.model.port import (
     Window,
 )
 from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter
-from activities.steps import add_facts, count_usage, show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.grants import granted_traits
 from activities.store.spending import DailySpend

@@ -14,7 +14,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.service import RPCError
 
-from activities import steps
+from activities.activity_telemetry import record_run_end
 from activities.contracts.run_contracts import (
     AdoptInput,
     ChildRef,
@@ -440,7 +440,7 @@ class RunActivities:
         if publication.team is not None:
             sample = sample_of(result, plan, publication.planned, publication.estimate)
             await self._keep_sample(publication.team, run.run_id, sample)
-        steps.record_run_end(run, publication.facts, result, workflow_id, ended_at)
+        record_run_end(run, publication.facts, result, workflow_id, ended_at)
         return refs
 
     async def _with_answer(self, publication: PublishInput) -> RunResult:

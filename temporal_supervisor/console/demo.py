@@ -87,7 +87,10 @@ async def demo(wanted: dict[str, Any], access: Access) -> int:
 
 
 async def _run_to_answer(wanted: dict[str, Any], access: Access) -> int:
-    """Starts what the run needs, and follows it; returns its exit code."""
+    """Starts everything that the run needs, and follows it.
+
+    Returns its exit code.
+    """
     request = parse_request(wanted)
     cache = cache_dir()
     async with contextlib.AsyncExitStack() as stack:
