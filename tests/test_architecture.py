@@ -43,7 +43,7 @@ PACKAGES = {
     "activities": Package(
         "supervision tools",
         "bounded contracts heartbeat activity_telemetry store files model tools teams reuse prompts replies run "
-        "questions agent evals attempts",
+        "questions agent evals attempt_interceptor",
         arrows=57,
     ),
     "workflows": Package(

@@ -155,7 +155,7 @@ def references(value: object, name: str = "") -> Iterator[tuple[str, str]]:
 _QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows without an alarm
 
 
-class Attempts(Interceptor):
+class AttemptInterceptor(Interceptor):
     """Wraps every attempt in its step, heartbeats, the guard and typed errors.
 
     See `activity_telemetry.activity_step`.
