@@ -14,7 +14,7 @@ except ModuleNotFoundError as missing:
 
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.tool_calls import ToolActivities
-from activities.attempts import Attempts
+from activities.attempt_interceptor import AttemptInterceptor
 from activities.contracts.run_contracts import ProcessFacts
 from activities.evals.eval_activities import EvalActivities
 from activities.files.file_cache import FileCache
@@ -119,6 +119,8 @@ async def serving(
         desk = Desk(calls, teams, OtherRuns(client))
         questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS, OPINION)]
         of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
+        show_content = settings.capture_content
+        attempts = AttemptInterceptor(store, telemetry.parent_of, content=show_content)
         for worker in workers(
             client,
             roles,
@@ -144,7 +146,7 @@ async def serving(
             ],
             model_activities=of_model if "model" in roles else [],
             tool_activities=[ToolActivities(store, teams, endpoint).run_tool],
-            interceptors=[Attempts(store, telemetry.parent_of, content=settings.capture_content)],
+            interceptors=[attempts],
             model_rate=model_rate(settings),
             model_slots=settings.model_calls,
             pool=pool,

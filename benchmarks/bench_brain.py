@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.server.api_reply import ApiReply, json_reply, text_reply, tool_block
-from temporal_supervisor.standin.server.api_request import ApiRequest, Json
+from temporal_supervisor.standin.server.api_request import ApiRequest
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 Fields = dict[str, str]
 
@@ -50,7 +51,7 @@ def markers(text: str, kind: str) -> Iterator[Fields]:
             yield dict(field.split("=", 1) for field in fields.split())
 
 
-def _plan(bench: Fields) -> Json:
+def _plan(bench: Fields) -> JsonObject:
     """A plan in the project's words and in the floor's: a schema takes what it has."""
     fields = " ".join(f"{key}={value}" for key, value in bench.items())
     first = [f"t{i}" for i in range(1, int(bench["n"]) + 1)]

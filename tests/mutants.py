@@ -63,22 +63,49 @@ class Mutant:
     code: CodeType
 
 
+@dataclass(frozen=True)
+class Change:
+    """A change of a function: its name, and the node of the tree that another one replaces."""
+
+    function: str
+    name: str
+    node: ast.AST
+    changed: ast.AST
+    parent: ast.AST
+    field: str
+    index: int | None
+
+    def make(self) -> None:
+        """Puts the changed node into the tree."""
+        _put(self.parent, self.field, self.index, ast.copy_location(self.changed, self.node))
+
+    def undo(self) -> None:
+        """Puts the node back."""
+        _put(self.parent, self.field, self.index, self.node)
+
+
 # --- changes --------------------------------------------------------------------------------------------
 
 
-def mutants(path: Path) -> Iterator[Mutant]:
-    """Returns all changes of a module, one at a time."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def changes(tree: ast.Module) -> Iterator[Change]:
+    """Yields all changes of a module."""
     seen: Counter[str] = Counter()
     for function, parent, field, index, node in list(_sites(tree, "", False)):
         for changed in _changes(node):
             name = f"{function}: {_shown(node)} -> {_shown(changed)}"
             seen[name] += 1
             number = f" ({seen[name]})" if seen[name] > 1 else ""
-            _put(parent, field, index, ast.copy_location(changed, node))
-            module = compile(ast.fix_missing_locations(tree), str(path), "exec")
-            _put(parent, field, index, node)
-            yield Mutant(function, name + number, _code(module, function))
+            yield Change(function, name + number, node, changed, parent, field, index)
+
+
+def mutants(path: Path) -> Iterator[Mutant]:
+    """Yields a module with each of its changes, one at a time."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for change in changes(tree):
+        change.make()
+        module = compile(ast.fix_missing_locations(tree), str(path), "exec")
+        change.undo()
+        yield Mutant(change.function, change.name, _code(module, change.function))
 
 
 def _code(module: CodeType, function: str) -> CodeType:
@@ -307,6 +334,11 @@ def _silence() -> None:
 # --- the verdict ----------------------------------------------------------------------------------------
 
 
+def explanations() -> dict[str, dict[str, str]]:
+    """Returns the reasons why tests do not see a change, by module and change."""
+    return tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))
+
+
 def tried(room: Path, paths: list[Path]) -> dict[Path, tuple[int, list[str]]]:
     """Returns how many changes each module of a room has, and those that the room's unit tests do not see."""
     folder = UNIT / room.relative_to(RULES)
@@ -339,7 +371,7 @@ def _short(path: Path) -> str:
 def main(names: list[str]) -> None:
     """Tries those rooms and modules of `supervision/`, or all; exits 1 if tests do not see enough."""
     os.chdir(ROOT)
-    explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))
+    explained = explanations()
     paths = [path for path in sorted(RULES.rglob("*.py")) if path.name not in DECLARATIONS]
     if names:
         paths = [path for path in paths if _short(path) in names or _short(path.parent) in names]

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from temporal_supervisor.standin.server.api_reply import ApiReply, ErrorReply, text_block
-from temporal_supervisor.standin.server.api_request import ApiRequest, Json
+from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.standin.server.app import BrainServer, Entry, serving
 from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 Reply = Callable[[], Awaitable[ApiReply]]
 
@@ -30,7 +31,7 @@ class Step:
     kind: str
     number: int
     call: str
-    body: Json = field(repr=False)
+    body: JsonObject = field(repr=False)
     headers: dict[str, str] = field(repr=False)
 
     @property
@@ -105,7 +106,7 @@ async def scripted_model() -> AsyncIterator[ScriptedModel]:
         yield model
 
 
-def step_of(call: str, body: Json, headers: dict[str, str]) -> Step:
+def step_of(call: str, body: JsonObject, headers: dict[str, str]) -> Step:
     """Returns the step that a call header names."""
     workflow_id, _, step = call.rpartition("/")
     run_id, *rest = workflow_id.split("/")
@@ -134,7 +135,7 @@ def as_json(value: Any) -> Reply:
     return text(json.dumps(value))
 
 
-def tools(*uses: tuple[str, Json]) -> Reply:
+def tools(*uses: tuple[str, JsonObject]) -> Reply:
     """A message that asks for tool calls."""
     blocks = [
         {"type": "tool_use", "id": f"toolu_{i}_{name}", "name": name, "input": arguments}
@@ -143,12 +144,14 @@ def tools(*uses: tuple[str, Json]) -> Reply:
     return message(blocks, "tool_use")
 
 
-def stop(reason: str, words: str = "", details: Json | None = None) -> Reply:
+def stop(reason: str, words: str = "", details: JsonObject | None = None) -> Reply:
     """A message that ends for another reason."""
     return message([text_block(words)] if words else [], reason, details)
 
 
-def message(blocks: list[Json], stop_reason: str = "end_turn", details: Json | None = None, tokens: int = 10) -> Reply:
+def message(
+    blocks: list[JsonObject], stop_reason: str = "end_turn", details: JsonObject | None = None, tokens: int = 10
+) -> Reply:
     """A message of those blocks."""
 
     async def reply() -> ApiReply:
@@ -181,7 +184,7 @@ def when(event: asyncio.Event, then: Reply) -> Reply:
     return reply
 
 
-def plan(*subtasks: Json, answer: str | None = None) -> Reply:
+def plan(*subtasks: JsonObject, answer: str | None = None) -> Reply:
     """A plan; subtasks are given by id, after and what differs from the defaults."""
     full = [
         {

@@ -16,7 +16,7 @@ PARTS = frozenset(
     {
         *("state", "context", "board", "time_and_budget", "budget", "ledger", "spending", "models", "outage", "nested"),
         *("waits", "shares", "update_replies", "trace", "decisions", "steering", "slots", "answer", "report"),
-        *("work", "assignment", "progress"),
+        *("work", "assignment", "progress", "published", "first_finding", "work_done"),
     }
 )
 CHANGES = frozenset({"append", "add", "discard", "remove", "pop", "popitem", "clear", "update", "extend", "setdefault"})

@@ -19,7 +19,7 @@ from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import TurnInput, TurnReply
 from activities.model.conversation import Opening
 from activities.model.journalled_call import CallOptions, ModelCalls
-from activities.model.port import Json, user_message
+from activities.model.port import user_message
 from activities.model.prompt_fit import PromptWriter
 from activities.prompts import agent_prompts as prompts
 from activities.replies import answer_schema
@@ -32,6 +32,7 @@ from activities.store.reading import (
 )
 from activities.teams.stored_teams import StoredTeams
 from temporal_supervisor.supervision.agent import agent_tools
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.contract.finding import Labels
 from temporal_supervisor.supervision.contract.plan import Subtask
 
@@ -62,7 +63,7 @@ class AgentTurnActivities:
             opens = self._other_opening if asked.another_query else self._opening
             opening, text = await opens(turn)
             call = None
-            if not asked.another_query:
+            if turn.search_tool and not asked.another_query:
                 call = first_search(turn, await self._subtask(turn.brief))
             answered = await self._calls.begin(asked, opening, text, options, note, call)
         else:
@@ -86,7 +87,7 @@ class AgentTurnActivities:
             parts.append(f"{prompts.WITHHELD} {missing}.")
         return joined(parts)
 
-    async def _following(self, turn: RoleTurn, note: str) -> list[Json]:
+    async def _following(self, turn: RoleTurn, note: str) -> list[JsonObject]:
         """Returns the messages that continue a conversation.
 
         Tool results and the note are one user message, as the API wants it; there is none if the

@@ -12,13 +12,13 @@ from activities.agent.stored_conclusions import store_conclusion
 from activities.contracts.turn_contracts import ToolCallRef, TurnReply, arguments_sha256
 from activities.model.conversation import ConversationStore, texts_of
 from activities.model.journalled_call import Answered
-from activities.model.port import Json
 from activities.model.text_calls import is_written
 from activities.prompts import agent_prompts as prompts
 from activities.teams.toolbox import preview
 from temporal_supervisor.supervision.agent import agent_tools, policy
 from temporal_supervisor.supervision.agent.agent_tools import AskCall, Conclusion
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import (
     ASK_TOOL,
     FINISH_TOOL,
@@ -82,7 +82,7 @@ class AnsweredTurn:
     def _conversations(self) -> ConversationStore:
         return self.turn.calls.conversations
 
-    async def _finished(self, finish: Json, text: str) -> Conclusion | None:
+    async def _finished(self, finish: JsonObject, text: str) -> Conclusion | None:
         """Returns the conclusion in a call of `finish`; None if nobody can read it.
 
         `text` is beside the call. Where the call points back to a text, and there is none beside
@@ -122,7 +122,7 @@ class AnsweredTurn:
         before = await self._conversations.entry(entry.ancestors[-1])
         return entry.reply_blocks == before.reply_blocks
 
-    async def _tool_calls(self, blocks: list[Json]) -> list[ToolCallRef]:
+    async def _tool_calls(self, blocks: list[JsonObject]) -> list[ToolCallRef]:
         """Returns the calls of a reply; those that wait for a person with the text he is shown."""
         role = self.turn.role
         room = limits.PAYLOAD_AIM_BYTES

@@ -10,10 +10,11 @@ from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import Opening
 from activities.model.journalled_call import ModelCalls
-from activities.model.port import Json, Window
+from activities.model.port import Window
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.toolbox import Toolbox
 from activities.tools.documents import SearchDocuments
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.contract.finding import Labels
 from temporal_supervisor.supervision.contract.team import Role
 from temporal_supervisor.supervision.run.attempt_rules import subtask_path
@@ -54,7 +55,7 @@ class RoleTurn:
         tools = self.toolbox.tools_named(self.role.tools)
         return next((tool.name for tool in tools if tool.arguments is SearchDocuments), None)
 
-    def opening(self, system: str, tools: list[Json]) -> Opening:
+    def opening(self, system: str, tools: list[JsonObject]) -> Opening:
         """Returns the opening of a conversation with the turn's model."""
         return Opening(system=system, model=self.asked.model, effort=self.asked.effort, tools=tools)
 
@@ -66,7 +67,7 @@ class RoleTurn:
         """Returns the grounds for a finding in the conversation at `head`."""
         return await read_grounds(self.calls.conversations, head, self.toolbox, self.keep_output)
 
-    def labels_of(self, uses: Iterable[Json]) -> Labels:
+    def labels_of(self, uses: Iterable[JsonObject]) -> Labels:
         """Returns the labels of the outputs of the role's calls, which name this subtask."""
         place = subtask_path(activity.info().workflow_id or "", self.asked.run.run_id)
         return self.toolbox.labels_of(self.role, uses, place)

@@ -10,11 +10,9 @@ from hashlib import sha256
 
 from activities.agent.role_turn import RoleTurn
 from activities.contracts.turn_contracts import ToolResultRef
-from activities.model.port import Json
 from activities.model.text_calls import PROGRAM_ID, is_made_by_program
-from activities.store.artifacts import ArtifactStore
-from activities.store.reading import read_text
-from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL, NO_HITS
+from temporal_supervisor.supervision.base.json_object import JsonObject
+from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
 from temporal_supervisor.supervision.contract.plan import Subtask
 
 _QUERY_CHARS = 400  # of a description; its words are looked for one by one
@@ -24,8 +22,11 @@ _AFTER_PASSAGES = (
 )
 
 
-def first_search(turn: RoleTurn, subtask: Subtask) -> Json | None:
-    """Returns the call with which a conversation begins; None if the model begins it itself."""
+def first_search(turn: RoleTurn, subtask: Subtask) -> JsonObject | None:
+    """Returns the call with which a conversation begins; None if the model begins it itself.
+
+    A conversation that goes on from an earlier finding, or that is begun anew, has its passages.
+    """
     asked, brief = turn.asked, turn.brief
     is_fresh = not (asked.last or asked.anew_from or brief.previous_ref or brief.feedback)
     tool = turn.search_tool
@@ -41,10 +42,8 @@ def first_search(turn: RoleTurn, subtask: Subtask) -> Json | None:
     }
 
 
-async def step_after_search(store: ArtifactStore, results: Sequence[ToolResultRef]) -> str:
+def step_after_search(results: Sequence[ToolResultRef]) -> str:
     """Returns the words below the passages that the program's search found; empty elsewhere."""
-    found = [result for result in results if is_made_by_program(result.call_id)]
-    if not found or found[0].is_error or not found[0].ref:
-        return ""
-    output = await read_text(store, found[0].ref)
-    return "" if output.startswith(NO_HITS) else _AFTER_PASSAGES
+    searched = [result for result in results if is_made_by_program(result.call_id)]
+    has_passages = bool(searched and searched[0].sources)
+    return _AFTER_PASSAGES if has_passages else ""

@@ -15,7 +15,7 @@ from itertools import pairwise
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities import steps
+from activities.activity_telemetry import show_text
 from activities.agent.grounds import read_grounds
 from activities.agent.outside_answers import OutsideAnswers
 from activities.contracts.run_contracts import RunRef
@@ -28,7 +28,7 @@ from activities.contracts.turn_contracts import (
 )
 from activities.heartbeat import until_stored
 from activities.model.conversation import ConversationStore, Entry, texts_of, tool_results
-from activities.model.port import Json, ModelEndpoint, Window
+from activities.model.port import ModelEndpoint, Window
 from activities.model.text_calls import is_written
 from activities.prompts.agent_prompts import (
     ASK_MISUSE,
@@ -52,6 +52,7 @@ from temporal_supervisor.supervision.agent import policy
 from temporal_supervisor.supervision.agent.agent_tools import page, page_chars, read_call
 from temporal_supervisor.supervision.base import limits, spans
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from temporal_supervisor.supervision.base.store_keys import effect_keys
 from temporal_supervisor.supervision.base.text import clean, cut, one_line
@@ -106,7 +107,7 @@ class ToolActivities:
             return await self._reply(request, await self._read_output(request, entry, block))
 
         arguments = block.get("input")
-        steps.show_text(spans.TOOL_ARGUMENTS, arguments)
+        show_text(spans.TOOL_ARGUMENTS, arguments)
         run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(name), loaded.team.role(request.role)
         if tool is None or tool.name not in role.tools:
@@ -132,7 +133,7 @@ class ToolActivities:
         """Returns these words as the error of a call that is not run."""
         return await self._reply(request, ToolRun(words, is_error=True))
 
-    async def _read_output(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun:
+    async def _read_output(self, request: ToolInput, entry: Entry, block: JsonObject) -> ToolRun:
         """Returns a page of an earlier output of the same conversation.
 
         Findings that the brief names can be read so as well, by the ids of their subtasks.
@@ -159,7 +160,12 @@ class ToolActivities:
         traits = await granted_traits(self._store, run.run_id, run.grant_ref, model)
         return self._endpoint.window(model, traits)
 
-    async def _made_before(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun | None:
+    async def _made_before(
+        self,
+        request: ToolInput,
+        entry: Entry,
+        block: JsonObject,
+    ) -> ToolRun | None:
         """Returns words in place of the output, if the conversation has it after an equal call.
 
         None if there is none, or if the model no longer sees it whole: then it is given again.
@@ -206,7 +212,7 @@ class ToolActivities:
         await until_stored(lambda: self._store.put(result, reply.model_dump_json().encode()))
         return reply
 
-    async def _run(self, request: ToolInput, loaded: LoadedTeam, block: Json) -> ToolRun:
+    async def _run(self, request: ToolInput, loaded: LoadedTeam, block: JsonObject) -> ToolRun:
         async def brief() -> str | None:
             """Returns the text that began the conversation.
 
@@ -246,7 +252,7 @@ class ToolActivities:
         """Stores the output of a call, and returns the references to it."""
         put = partial(self._store.put_output, request.run.run_id)
         ref = await until_stored(lambda: put(ran.text))
-        steps.show_text(spans.TOOL_RESULT, ran.text)
+        show_text(spans.TOOL_RESULT, ran.text)
         artifacts: list[ArtifactRef] = []
         for new in ran.artifacts:
             key = await until_stored(partial(put, new.data))
@@ -271,7 +277,7 @@ class ToolActivities:
         return ToolReply(result=result, preview=preview, asks=ran.asks, choices=ran.choices)
 
 
-def _is_same(one: Json, other: Json) -> bool:
+def _is_same(one: JsonObject, other: JsonObject) -> bool:
     """True if two calls have one tool and the same arguments, in whatever order."""
     if one.get("name") != other.get("name"):
         return False
@@ -290,7 +296,7 @@ def _values(arguments: object) -> str:
     return one_line(clean(", ".join(shown)), limits.LINE_BYTES)
 
 
-def _shown_block(blocks: list[Json], call: ToolCallRef) -> Json | None:
+def _shown_block(blocks: list[JsonObject], call: ToolCallRef) -> JsonObject | None:
     """Returns the block of a reply that was shown and hashed as this call.
 
     None if another block, or none, is in its place by now.

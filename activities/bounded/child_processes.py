@@ -12,7 +12,8 @@ from typing import Any
 
 from activities.bounded.bounded_child import Child
 from activities.bounded.fair_pool import CallLine
-from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
+from activities.bounded.served import TOO_DEEP, TOO_LARGE
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # of one answer: a hundred times a tool's output
 _CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine
@@ -116,7 +117,7 @@ class ChildProcesses:
 class _ChildProcess:
     """A process that answers one request after the other."""
 
-    def __init__(self, setup: Json) -> None:
+    def __init__(self, setup: JsonObject) -> None:
         too_large = TOO_LARGE.format(setup["memory"] >> 20)
         self._ended = f"{too_large}, or its process ended for another reason"
         environment = {"TMPDIR": tempfile.gettempdir(), "MALLOC_ARENA_MAX": "1"}
@@ -126,7 +127,7 @@ class _ChildProcess:
         self.served = ""  # the owner of its last question
         self.end = weakref.finalize(self, _end, child)
 
-    async def request(self, line: bytes, time: timedelta) -> Json:
+    async def request(self, line: bytes, time: timedelta) -> JsonObject:
         """Sends a line. Returns the answer, or `exceeded` with the exceeded bound.
 
         Without an answer the process is ended.
@@ -144,7 +145,7 @@ class _ChildProcess:
                     if len(reply) > CHILD_REPLY_BYTES:
                         problem = f"its answer is longer than {CHILD_REPLY_BYTES >> 20} MiB"
                         break
-            answer: Json = json.loads(reply)  # fails for an answer that was cut off
+            answer: JsonObject = json.loads(reply)  # fails for an answer that was cut off
             return answer
         except TimeoutError:
             problem = f"it takes longer than {time.total_seconds():g} s"

@@ -13,8 +13,7 @@ import sys
 from typing import Any
 
 from activities.bounded import own_bounds
-
-Json = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 TOO_DEEP = "it is nested too deeply"
 TOO_LARGE = "it needs more than {} MiB of memory"
@@ -35,7 +34,7 @@ def main(setup_json: str) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _answer(module: Any, question: str, memory: int) -> Json:
+def _answer(module: Any, question: str, memory: int) -> JsonObject:
     try:
         name, arguments = json.loads(question)
         return {"result": getattr(module, name)(*arguments)}
@@ -47,6 +46,6 @@ def _answer(module: Any, question: str, memory: int) -> Json:
         return {"error": str(error), "type": type(error).__name__}
 
 
-def _send(reply: Json) -> None:
+def _send(reply: JsonObject) -> None:
     sys.stdout.write(json.dumps(reply) + "\n")
     sys.stdout.flush()

@@ -30,8 +30,8 @@ def arguments_sha256(arguments: object) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class PoolQuestion(Model):
-    """Asks for the age of the oldest work in the queue of a pool."""
+class BacklogInput(Model):
+    """The queue of a pool, for the age of its oldest work."""
 
     run: RunRef
     queue: str

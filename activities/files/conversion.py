@@ -23,6 +23,7 @@ from activities.files.report_room import FILE_CHARS, fitted
 from activities.files.tables.engine import table_name
 from activities.files.texts import Unreadable
 from activities.files.values import DOCUMENTS, TABLES, is_data, value_text
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 __all__ = [  # what the process serves
     "convert",
@@ -37,7 +38,6 @@ __all__ = [  # what the process serves
     "unpack",
 ]
 
-Json = dict[str, Any]
 
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
@@ -46,7 +46,7 @@ _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
 _DAMAGED = (NotImplementedError, OSError, UnicodeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
 
-def convert(path: str, name: str, out: str, described: Json | None = None, room: int = FILE_CHARS) -> Json:
+def convert(path: str, name: str, out: str, described: JsonObject | None = None, room: int = FILE_CHARS) -> JsonObject:
     """Returns a report on a file, at most `room` characters long; its tables and text are in `out`.
 
     `described` is a person's description of the file. A report has `name`, `tables` [{name, file,
@@ -54,7 +54,7 @@ def convert(path: str, name: str, out: str, described: Json | None = None, room:
     reason why the file can't be read, or null.
     """
     source, folder = Path(path), Path(out)
-    report: Json = {"name": name, "tables": [], "document": None, "problem": None}
+    report: JsonObject = {"name": name, "tables": [], "document": None, "problem": None}
     suffix = PurePosixPath(name).suffix.lower()
     said = FileDescription.model_validate(described) if described else None
     named = _link_named(source, name, folder)
@@ -92,7 +92,7 @@ def _link_named(source: Path, name: str, folder: Path) -> Path:
     return named
 
 
-def _convert_json(path: Path, folder: Path, described: FileDescription | None) -> Json:
+def _convert_json(path: Path, folder: Path, described: FileDescription | None) -> JsonObject:
     """Returns the table of a list of objects; else the text as a document, with its table, if any.
 
     Raises Unreadable for a broken file.
@@ -121,7 +121,9 @@ def _is_list_of_objects(start: bytes) -> bool:
     return start.startswith(b"[") and start[1:].lstrip().startswith(b"{")
 
 
-def convert_tables(path: str, name: str, out: str, described: Json | None = None, room: int = FILE_CHARS) -> Json:
+def convert_tables(
+    path: str, name: str, out: str, described: JsonObject | None = None, room: int = FILE_CHARS
+) -> JsonObject:
     """Returns the `tables` in a document that fit the room, and `notes` on unreadable ones.
 
     The document itself was converted before: whatever happens here, its text stays.
@@ -129,7 +131,7 @@ def convert_tables(path: str, name: str, out: str, described: Json | None = None
     folder = Path(out)
     said = FileDescription.model_validate(described) if described else None
     named = _link_named(Path(path), name, folder)
-    tables, notes = list[Json](), list[str]()
+    tables, notes = list[JsonObject](), list[str]()
     try:
         found, notes = _found_tables(named, folder)
         for number, table in enumerate(found, 1):
@@ -155,7 +157,7 @@ def _found_tables(path: Path, folder: Path) -> tuple[list[FoundTable], list[str]
 
 def _read_table(
     table: FoundTable, sheet: str, path: Path, folder: Path, described: FileDescription | None
-) -> list[Json]:
+) -> list[JsonObject]:
     """Reads a table of a document like a table of a file, in a folder of its own."""
     own = folder / f"table-{sheet}"
     own.mkdir()
@@ -183,7 +185,7 @@ def _with_header(described: FileDescription | None, rows: int) -> TableDescripti
     return said.model_copy(update={"header": said.header if said.header is not None else header, "parts": parts})
 
 
-def unpack(path: str, name: str, out: str, described: Json | None = None) -> list[list[Any]]:
+def unpack(path: str, name: str, out: str, described: JsonObject | None = None) -> list[list[Any]]:
     """Unpacks a zipped folder into `out`. Returns name, path and problem of each file.
 
     The fourth value is the file's own part of the description in `described`, or None.

@@ -31,6 +31,7 @@ from pydantic import Field, ValidationError
 
 from activities.files.values import is_data
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import did_you_mean, one_line, quoted
 from temporal_supervisor.supervision.contract.base import StrictModel
 
@@ -39,7 +40,6 @@ DESCRIPTION_BYTES = 256 * 1024  # of the file: some 1,000 described columns
 _MISTAKES = 8  # that are named at once
 _SHOWN_CHARS = 200  # of what the parser says
 
-Json = dict[str, Any]
 ColumnType = Literal["text", "number", "integer", "date"]
 DecimalMark = Literal[",", "."]
 RowNumber = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -329,7 +329,7 @@ def _no_table(key: str, files: list[str], tables: list[KnownTable], close: Close
 # --- what runs in a child process: descriptions and tables are both foreign -----------------------------
 
 
-def describe(path: str, names: list[str]) -> Json:
+def describe(path: str, names: list[str]) -> JsonObject:
     """Returns the content of a `data.toml` as `says`, and `lines` of its keys, or the `problem`.
 
     `files` maps each of the named files to its description, and to a hash of the settings that
@@ -358,7 +358,7 @@ def describe(path: str, names: list[str]) -> Json:
     return {"says": says, "lines": lines, "files": files, "alone": {key: as_json(one) for key, one in alone.items()}}
 
 
-def described_tables(says: Json, lines: list[Any], names: list[str], tables: list[list[Any]]) -> Json:
+def described_tables(says: JsonObject, lines: list[Any], names: list[str], tables: list[list[Any]]) -> JsonObject:
     """Returns the `mistakes` of a `data.toml` for some tables, and the words `about` each.
 
     A table is given as [file, own name, columns, number of others]. `about` has for each of them
@@ -379,6 +379,6 @@ def _words_on(said: FileDescription | None, own: str, columns: list[str]) -> lis
     return [table.description, {name: about for name, about in words.items() if about}]
 
 
-def as_json(said: TableDescription | None) -> Json | None:
+def as_json(said: TableDescription | None) -> JsonObject | None:
     """Returns a description in the form in which processes exchange it."""
     return None if said is None else said.model_dump(mode="json", exclude_unset=True)

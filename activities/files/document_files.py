@@ -19,8 +19,7 @@ from typing import IO, Any
 from xml.etree import ElementTree
 
 from activities.files.texts import Unreadable, as_utf8
-
-Json = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 PASSAGE_CHARS = 1500
 PLACE_CHARS = 300  # of a heading, as a place: each passage below it repeats it
@@ -65,7 +64,7 @@ _MARK_CHARS = 100  # a row may have any number of empty cells
 _HEADING_MARKS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 
 
-def pdf_document(path: Path, out: Path) -> Json:
+def pdf_document(path: Path, out: Path) -> JsonObject:
     """Returns the document of a PDF, with its pages as places. Raises Unreadable."""
     import pypdfium2
 
@@ -98,7 +97,7 @@ def _pages(pdf: Any) -> Iterator[str]:
         raise Unreadable(f"its {len(pdf)} pages hold no text: it may be a scan")
 
 
-def docx_document(path: Path, out: Path) -> Json:
+def docx_document(path: Path, out: Path) -> JsonObject:
     """Returns the document of a Word file, with its headings as places. Raises Unreadable."""
     with path.open("rb") as file:
         if file.read(4) == _OLD_OFFICE:
@@ -131,12 +130,12 @@ def word_parts(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return infos
 
 
-def html_document(path: Path, out: Path) -> Json:
+def html_document(path: Path, out: Path) -> JsonObject:
     """Returns the document of a web page."""
     return _document_of(_html_text(read_document(path, out)), out)
 
 
-def plain_document(path: Path, out: Path) -> Json:
+def plain_document(path: Path, out: Path) -> JsonObject:
     """Returns the document of a text or Markdown file."""
     text = read_document(path, out)
     file, title = out / "document.txt", HEADING.search(text)
@@ -202,7 +201,7 @@ def read_document(path: Path, out: Path) -> str:
     return text
 
 
-def _document_of(pieces: Iterator[str], out: Path) -> Json:
+def _document_of(pieces: Iterator[str], out: Path) -> JsonObject:
     """Returns the document of a text, which is written first, so that memory holds it once."""
     plain = out / "plain.md"
     with plain.open("w", encoding="utf-8", errors="replace") as file:

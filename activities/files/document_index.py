@@ -6,11 +6,9 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
 
 from activities.files.document_files import HEADING, PLACE_CHARS, text_passages
-
-Json = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _INDEXED_CHARS = 250_000_000  # of all documents of an index: on the disk it takes some three times that
 _GROWTH = 10  # what passages repeat (title, place) makes a text at most so many times as long
@@ -59,7 +57,7 @@ def _write(database: sqlite3.Connection, files: list[list[str]]) -> int:
     return int(count)
 
 
-def search_documents(index: str, match: str, most: int) -> Json:
+def search_documents(index: str, match: str, most: int) -> JsonObject:
     """Returns `hits`, the best passages as [name, place, text], and `left_out` documents.
 
     There is one hit for each of the best documents.
@@ -75,7 +73,7 @@ def search_documents(index: str, match: str, most: int) -> Json:
     return {"hits": list(best.values()), "left_out": left_out}
 
 
-def read_text_from(file: str, place: str) -> Json:
+def read_text_from(file: str, place: str) -> JsonObject:
     """Returns the `text` of a document from a place on; without such a place the `known` ones.
 
     An empty place is the beginning. A last line tells the number of missing characters.
@@ -98,7 +96,7 @@ def _places(text: str) -> Iterator[str]:
     return (mark[1].strip()[:PLACE_CHARS] for mark in HEADING.finditer(text))
 
 
-def first_lines(file: str, most: int, chars: int, is_pdf: bool) -> Json:
+def first_lines(file: str, most: int, chars: int, is_pdf: bool) -> JsonObject:
     """Returns the first non-empty `lines` of a text, cut to `chars`, and the `count` of all.
 
     The heading of each page of a PDF is not counted.

@@ -31,10 +31,9 @@ from activities.files.file_reports import FileReport, with_about, with_unique_ta
 from activities.files.report_room import FILE_CHARS, RUN_CHARS, all_fitted, length
 from activities.files.values import DATA_TOML, VERSION, WITH_TABLES, unread_kind
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import clean, one_line
 from temporal_supervisor.supervision.contract.base import Model
-
-Json = dict[str, Any]
 
 _FILE_BYTES = 1 << 30  # of what a file is converted to
 _CONVERSION_TIME = timedelta(minutes=4)  # 200 MB of CSV take some 30 s of CPU, on a busy machine four times that
@@ -85,12 +84,12 @@ async def copy_file(file: FileEntry, target: Path) -> None:
 class Described:
     """The content of a `data.toml`, as `descriptions.describe` returned it."""
 
-    says: Json
+    says: JsonObject
     lines: list[Any]
-    files: Mapping[str, tuple[Json, str]]
-    alone: Json
+    files: Mapping[str, tuple[JsonObject, str]]
+    alone: JsonObject
 
-    def of_file(self, name: str) -> tuple[Json | None, str]:
+    def of_file(self, name: str) -> tuple[JsonObject | None, str]:
         """Returns the description of a file, None without one, and its reading.
 
         The reading is a text that changes with the settings for reading the file.
@@ -132,7 +131,7 @@ class FileCache:
         if data_toml:
             described = await self._description(data_toml, [file.name for file in files], owner, fetch)
 
-        async def read_reports(file: FileEntry) -> list[Json]:
+        async def read_reports(file: FileEntry) -> list[JsonObject]:
             if file is data_toml:
                 return [{"name": file.name, "problem": described if isinstance(described, str) else None}]
             async with places:
@@ -160,7 +159,7 @@ class FileCache:
         try:
             await fetch(file, made / "fetched")
             asked = (str(made / "fetched"), names)
-            read: Json = await self._small.call(owner, _CONVERSION_TIME, "describe", *asked)
+            read: JsonObject = await self._small.call(owner, _CONVERSION_TIME, "describe", *asked)
         except FileNotFoundError as gone:
             return str(gone)
         except (BoundExceeded, Failed) as problem:
@@ -184,11 +183,11 @@ class FileCache:
         ]
         try:
             asked = (described.says, described.lines, names, known)
-            found: Json = await self._small.call(owner, _CONVERSION_TIME, "described_tables", *asked)
+            found = await self._small.call(owner, _CONVERSION_TIME, "described_tables", *asked)
         except (BoundExceeded, Failed) as problem:
             found = {"mistakes": [f"its words are in no table: {problem}"], "about": [["", {}]] * len(tables)}
         wrong = [one_line(clean(mistake), limits.SENTENCE_BYTES) for mistake in found["mistakes"]]
-        new: list[list[Json]] = [[] for _ in reports]
+        new: list[list[JsonObject]] = [[] for _ in reports]
         for (at, table), (words, columns) in zip(tables, found["about"], strict=True):
             new[at].append(with_about(table, words, columns))
         return [
@@ -221,29 +220,48 @@ class FileCache:
             await asyncio.to_thread(self._make_room)
         return index
 
-    async def search(self, reports: Sequence[FileReport], match: str, most: int, owner: str) -> Json:
+    async def search(
+        self,
+        reports: Sequence[FileReport],
+        match: str,
+        most: int,
+        owner: str,
+    ) -> JsonObject:
         """Returns the `hits`, [name, place, text] of the best passages, and `left_out` documents.
 
         Raises BoundExceeded and Failed.
         """
         index = await self.index(reports, owner)
-        found: Json = await self._small.call(owner, _SEARCH_TIME, "search_documents", str(index), match, most)
-        return found
+        return await self._in_document(owner, "search_documents", str(index), match, most)
 
-    async def text(self, file: str, place: str, owner: str) -> Json:
+    async def text(self, file: str, place: str, owner: str) -> JsonObject:
         """Returns the `text` of a document from a place on, or the `known` places.
 
         Raises BoundExceeded and Failed.
         """
-        found: Json = await self._small.call(owner, _SEARCH_TIME, "read_text_from", file, place)
-        return found
+        return await self._in_document(owner, "read_text_from", file, place)
 
-    async def first_lines(self, file: str, most: int, chars: int, *, is_pdf: bool, owner: str) -> Json:
+    async def first_lines(
+        self,
+        file: str,
+        most: int,
+        chars: int,
+        *,
+        is_pdf: bool,
+        owner: str,
+    ) -> JsonObject:
         """Returns the first non-empty `lines` of a text, cut to `chars`, and the `count` of all.
 
         Raises BoundExceeded and Failed.
         """
-        found: Json = await self._small.call(owner, _SEARCH_TIME, "first_lines", file, most, chars, is_pdf)
+        return await self._in_document(owner, "first_lines", file, most, chars, is_pdf)
+
+    async def _in_document(self, owner: str, function: str, *asked: Any) -> JsonObject:
+        """Calls a function that reads documents, in a child process.
+
+        Raises BoundExceeded and Failed.
+        """
+        found: JsonObject = await self._small.call(owner, _SEARCH_TIME, function, *asked)
         return found
 
     async def rows(self, file: str, count: int, owner: str) -> list[str]:
@@ -252,8 +270,8 @@ class FileCache:
         return rows
 
     async def _report(
-        self, file: FileEntry, owner: str, fetch: Fetch, described: Json | None, reading: str
-    ) -> list[Json]:
+        self, file: FileEntry, owner: str, fetch: Fetch, described: JsonObject | None, reading: str
+    ) -> list[JsonObject]:
         """Returns a report on a file, or on each member of a zipped folder.
 
         `reading` has the settings of the description that change the conversion.
@@ -290,14 +308,20 @@ class FileCache:
         self._kept += 1
         return kept
 
-    async def _converted(self, name: str, fetched: Path, owner: str, described: Json | None) -> list[Json]:
+    async def _converted(
+        self,
+        name: str,
+        fetched: Path,
+        owner: str,
+        described: JsonObject | None,
+    ) -> list[JsonObject]:
         """Converts a file, or each member of a zipped folder. Raises BoundExceeded and Failed."""
         if not name.lower().endswith(".zip"):
             return [await self._convert_one(name, fetched, owner, described, FILE_CHARS)]
         asked = (str(fetched), name, str(fetched.parent), described)
         members = await self._large.call(owner, _CONVERSION_TIME, "unpack", *asked)
         fetched.unlink()
-        until, reports, room = time.monotonic() + _ZIP_TIME.total_seconds(), list[Json](), RUN_CHARS
+        until, reports, room = time.monotonic() + _ZIP_TIME.total_seconds(), list[JsonObject](), RUN_CHARS
         for at, (inner, path, problem, said) in enumerate(members):
             if not problem and time.monotonic() > until:
                 problem = "it can't be read: the files before it took too long"
@@ -312,7 +336,9 @@ class FileCache:
             room = max(0, room - length(reports[-1]))
         return reports
 
-    async def _convert_one(self, name: str, file: str | Path, owner: str, described: Json | None, room: int) -> Json:
+    async def _convert_one(
+        self, name: str, file: str | Path, owner: str, described: JsonObject | None, room: int
+    ) -> JsonObject:
         """Returns a report on one file, in `room` characters. Raises BoundExceeded and Failed."""
         asked = (str(file), name, os.path.dirname(file), described, room)
         try:
@@ -320,7 +346,7 @@ class FileCache:
         except FileNotFoundError:
             is_large = False
         children = self._large if is_large else self._small
-        report: Json = await children.call(owner, _CONVERSION_TIME, "convert", *asked)
+        report: JsonObject = await children.call(owner, _CONVERSION_TIME, "convert", *asked)
         if report["document"] and name.lower().endswith(WITH_TABLES):
             report |= await self._tables_of(children, report["document"], owner, *asked)
         try:
@@ -329,10 +355,16 @@ class FileCache:
             raise Failed(name, "FileNotFoundError", "its copy was deleted meanwhile") from None
         return report
 
-    async def _tables_of(self, children: ChildProcesses, document: Json, owner: str, *asked: Any) -> Json:
+    async def _tables_of(
+        self,
+        children: ChildProcesses,
+        document: JsonObject,
+        owner: str,
+        *asked: Any,
+    ) -> JsonObject:
         """Returns the tables in a document, and the document with notes on unreadable tables."""
         try:
-            found: Json = await children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
+            found = await children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
         except (BoundExceeded, Failed) as problem:
             found = {"tables": [], "notes": [f"its tables can't be read: {problem}"]}
         return {"tables": found["tables"], "document": {**document, "notes": found["notes"]}}
@@ -414,10 +446,10 @@ def are_there(reports: Sequence[FileReport]) -> bool:
     return all(os.path.exists(file) for report in reports for file in report.made_files)
 
 
-def _stored_reports(folder: Path) -> list[Json] | None:
+def _stored_reports(folder: Path) -> list[JsonObject] | None:
     """Returns the reports in a folder; None unless all files that they name are there."""
     try:
-        found: list[Json] = json.loads((folder / "report.json").read_bytes())
+        found: list[JsonObject] = json.loads((folder / "report.json").read_bytes())
         os.utime(folder)  # the cache keeps what was used last
         return found if are_there([FileReport(**report) for report in found]) else None
     except (OSError, ValueError):
@@ -433,7 +465,7 @@ def _touch(made: Path) -> bool:
     return True
 
 
-def _move_into_place(reports: list[Json], made: Path, folder: Path) -> list[Json]:
+def _move_into_place(reports: list[JsonObject], made: Path, folder: Path) -> list[JsonObject]:
     """Moves new files to their place, unless another process was faster.
 
     Returns the reports with their new paths.
@@ -446,5 +478,5 @@ def _move_into_place(reports: list[Json], made: Path, folder: Path) -> list[Json
         if _stored_reports(folder) is None:
             shutil.rmtree(folder, ignore_errors=True)
             made.rename(folder)
-    kept: list[Json] = json.loads(written)
+    kept: list[JsonObject] = json.loads(written)
     return kept

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from activities.files.values import literal, numbered
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import clean
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -19,8 +17,8 @@ class FileReport:
     """
 
     name: str
-    tables: Sequence[Json] = ()
-    document: Json | None = None
+    tables: Sequence[JsonObject] = ()
+    document: JsonObject | None = None
     problem: str | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     mistakes: Sequence[str] = ()
@@ -42,7 +40,7 @@ class FileReport:
         return f"{self.name}, table {tables}"
 
 
-def contents(column: Json, most: int | None = None) -> str:
+def contents(column: JsonObject, most: int | None = None) -> str:
     """Returns the range of a column, or its first values and the number of others.
 
     Empty if nothing is known.
@@ -56,7 +54,7 @@ def contents(column: Json, most: int | None = None) -> str:
     return f"{text}, ... and {more} more" if more else text
 
 
-def reading_line(reading: Json) -> str:
+def reading_line(reading: JsonObject) -> str:
     """Returns a cell as written, its value, the decision about it, and the reason.
 
     For example `'1.527' is 1527 (dots group thousands; ...)`.
@@ -96,7 +94,7 @@ def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
     return renamed
 
 
-def with_about(table: Json, words: str, of_columns: Mapping[str, str]) -> Json:
+def with_about(table: JsonObject, words: str, of_columns: Mapping[str, str]) -> JsonObject:
     """Returns a table with its description and its columns' descriptions, under `about`."""
     described = {**table}
     if of_columns:

@@ -9,10 +9,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from activities.files.values import numbered
-
-Json = dict[str, Any]
-Cell = str | int | float | None
+from activities.files.values import Cell, numbered
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 SHAPED_BYTES = 24 << 20  # of a file: the values of one take some eight times its size in memory
 _LOOKED_AT = 1000  # rows that tell the form
@@ -50,7 +48,7 @@ def _cell(value: Any) -> Cell:
     return str(value)
 
 
-def _rows(value: Any, depth: int) -> Iterable[Json] | None:
+def _rows(value: Any, depth: int) -> Iterable[JsonObject] | None:
     """Returns the rows of the only table in a value; None without one."""
     if isinstance(value, list):
         return _rows_of_list(value)
@@ -67,7 +65,7 @@ def _rows(value: Any, depth: int) -> Iterable[Json] | None:
     return tables[0] if len(tables) == 1 else None
 
 
-def _rows_of_list(value: list[Any]) -> Iterable[Json] | None:
+def _rows_of_list(value: list[Any]) -> Iterable[JsonObject] | None:
     if len(value) < 2:
         return None
     if all(isinstance(row, dict) for row in value):
@@ -87,7 +85,7 @@ def _rows_of_list(value: list[Any]) -> Iterable[Json] | None:
     return _as_objects(names, islice(value, 1, None))
 
 
-def _split(value: Json) -> Iterable[Json] | None:
+def _split(value: JsonObject) -> Iterable[JsonObject] | None:
     """Returns the rows of `{"columns": [...], "data": [[...], ...]}`; None for another form."""
     names = value.get("columns", value.get("fields"))
     data = value.get("data", value.get("rows"))
@@ -100,7 +98,7 @@ def _split(value: Json) -> Iterable[Json] | None:
     return _as_objects(names, data)
 
 
-def _columns(value: Json) -> Iterable[Json] | None:
+def _columns(value: JsonObject) -> Iterable[JsonObject] | None:
     """Returns the rows of an object of equally long lists of plain values; None for another form."""
     lists = list(value.values())
     if len(lists) < 2 or not all(isinstance(column, list) for column in lists):
@@ -114,7 +112,7 @@ def _columns(value: Json) -> Iterable[Json] | None:
     return (dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True))
 
 
-def _as_objects(names: list[str], rows: Iterable[list[Any]]) -> Iterable[Json]:
+def _as_objects(names: list[str], rows: Iterable[list[Any]]) -> Iterable[JsonObject]:
     """Yields rows as objects; cells without a name get numbered names."""
     known = numbered([name.strip() or f"column_{at}" for at, name in enumerate(names, 1)])
     for row in rows:

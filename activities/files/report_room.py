@@ -8,7 +8,7 @@ Queries still reach all of them.
 import json
 from typing import Any
 
-Json = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 RUN_CHARS = 16 << 20  # of the reports on all files of a run, as JSON: a process needs some 40 MiB for them
 FILE_CHARS = 1 << 20  # of one file's
@@ -18,12 +18,12 @@ _NOTES, _NOTE_CHARS = 3, 100
 _BARE = ("name", "sql", "type", "unit")
 
 
-def all_fitted(reports: list[Json], room: int) -> list[Json]:
+def all_fitted(reports: list[JsonObject], room: int) -> list[JsonObject]:
     """Returns reports that fit into `room` characters together, with equal shares.
 
     The unused part of a share goes to the following reports.
     """
-    fitting = list[Json]()
+    fitting = list[JsonObject]()
     for at, report in enumerate(reports):
         shorter = fitted(report, room // (len(reports) - at))
         fitting.append(shorter)
@@ -31,7 +31,7 @@ def all_fitted(reports: list[Json], room: int) -> list[Json]:
     return fitting
 
 
-def fitted(report: Json, room: int) -> Json:
+def fitted(report: JsonObject, room: int) -> JsonObject:
     """Returns a report on one file that fits into `room` characters, apart from its names."""
     if length(report) <= room or not report.get("tables"):
         return report
@@ -47,12 +47,12 @@ def length(report: Any) -> int:
     return len(json.dumps(report, ensure_ascii=False))
 
 
-def _with_values(table: Json, most: int, chars: int) -> Json:
+def _with_values(table: JsonObject, most: int, chars: int) -> JsonObject:
     """Returns a table with at most `most` values of each column, cut to `chars` characters."""
     return {**table, "columns": [_with_first_values(column, most, chars) for column in table["columns"]]}
 
 
-def _with_first_values(column: Json, most: int, chars: int) -> Json:
+def _with_first_values(column: JsonObject, most: int, chars: int) -> JsonObject:
     values = column.get("values", [])
     shorter = {**column, "reading": _shortened(column.get("reading"), chars)}
     if "range" in column:
@@ -63,7 +63,7 @@ def _with_first_values(column: Json, most: int, chars: int) -> Json:
     return shorter
 
 
-def _shortened(reading: Json | None, chars: int) -> Json | None:
+def _shortened(reading: JsonObject | None, chars: int) -> JsonObject | None:
     if reading is None:
         return None
     return {name: _cut_text(said, chars) if isinstance(said, str) else said for name, said in reading.items()}
@@ -73,7 +73,7 @@ def _cut_text(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[:chars]}…"
 
 
-def _with_first_columns(report: Json, room: int) -> Json:
+def _with_first_columns(report: JsonObject, room: int) -> JsonObject:
     """Returns a report with only names and types, of as many tables and columns as fit."""
     tables = report["tables"][: max(1, room // (2 * _TABLE_CHARS))]
     share = room // len(tables) - _TABLE_CHARS
@@ -84,9 +84,9 @@ def _with_first_columns(report: Json, room: int) -> Json:
     return {**report, "tables": shorter}
 
 
-def _bare(table: Json, room: int) -> Json:
+def _bare(table: JsonObject, room: int) -> JsonObject:
     """Returns a table with the names and types of as many columns as fit."""
-    columns = list[Json]()
+    columns = list[JsonObject]()
     for column in table["columns"]:
         bare = {name: column[name] for name in _BARE if name in column}
         room -= length(bare)

@@ -25,10 +25,9 @@ from activities.files.tables.headers import Header, Row, find_header
 from activities.files.tables.number_shapes import TYPED
 from activities.files.tables.profiles import untyped
 from activities.files.texts import CHUNK, Unreadable, as_utf8
-from activities.files.values import literal, numbered, numbered_columns, quoted
+from activities.files.values import Cell, literal, numbered, numbered_columns, quoted
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
-Json = dict[str, Any]
-Cell = str | int | float | None
 """A cell of a row: a number is one already, a text is read by its column."""
 Rows = Callable[[], Iterable[Sequence[Cell]]]
 
@@ -62,7 +61,11 @@ class Dialect(NamedTuple):
     width: int
 
 
-def csv_tables(path: Path, out: Path, described: TableDescription | None = None) -> list[Json]:
+def csv_tables(
+    path: Path,
+    out: Path,
+    described: TableDescription | None = None,
+) -> list[JsonObject]:
     """Returns the only table of a text file with separated fields, read as `described`."""
     described = _description_of(described, path.stem)
     plain = as_utf8(path, out)
@@ -84,14 +87,14 @@ def row_tables(
     described: TableDescription | None = None,
     *,
     source_is_typed: bool = False,
-) -> list[Json]:
+) -> list[JsonObject]:
     """Returns a table for each sheet of rows. Raises Unreadable if no sheet can be read.
 
     A sheet that can't be read becomes a note on the first table. Numbers among the cells are taken
     as they are. If the `source_is_typed`, the first row has the columns' names, and texts are never
     numbers.
     """
-    sheets, tables, problems = list(sheets), list[Json](), list[str]()
+    sheets, tables, problems = list(sheets), list[JsonObject](), list[str]()
     if len(sheets) > _TABLES:
         raise Unreadable(f"it has {len(sheets):,} tables, at most {_TABLES:,} are read: copy those needed into a file")
     for sheet, rows in sheets:
@@ -118,7 +121,7 @@ def row_tables(
 
 def _sheet_table(
     rows: Rows, stem: str, out: Path, described: TableDescription | None, *, source_is_typed: bool
-) -> Json | None:
+) -> JsonObject | None:
     """Returns the table of some rows; None if all are empty."""
     cells = (list(map(_cell_text, row)) for row in rows())
     first = [Row(number, number, row) for number, row in enumerate(islice(cells, _SAMPLE_LINES), 1)]
@@ -160,7 +163,7 @@ def _csv_table(
     semicolons: bool = False,
     has_typed: bool = False,
     texts_are_numbers: bool = True,
-) -> Json:
+) -> JsonObject:
     """Returns the table of a file in UTF-8 with separated fields."""
     names = header.names
     if len(names) > _COLUMNS:
@@ -220,13 +223,13 @@ def _typed_table(
     readings: dict[str, ColumnReading],
     notes: list[str],
     typed: dict[str, str] | None = None,
-) -> Json:
+) -> JsonObject:
     """Returns the table of the texts, with each column converted by its reading.
 
     For a source with types, `typed` maps all columns to their SQL, in order; columns without a
     reading stay as they are.
     """
-    seen, columns = dict[str, Json](), dict[str, str]()
+    seen, columns = dict[str, JsonObject](), dict[str, str]()
     for name, reading in readings.items():  # one by one: an expression over a column takes some 2 MiB
         column, written = quoted(name), ""
         if reading.missed:
@@ -306,7 +309,11 @@ def _dialect(sample: list[str]) -> Dialect:
     return Dialect(best, escape, width) if share >= _SAME_WIDTH else Dialect(",", escape, 1)
 
 
-def spreadsheet_tables(path: Path, out: Path, described: TableDescription | None = None) -> list[Json]:
+def spreadsheet_tables(
+    path: Path,
+    out: Path,
+    described: TableDescription | None = None,
+) -> list[JsonObject]:
     """Returns a table for each sheet of a spreadsheet that has rows."""
     import python_calamine
 
@@ -336,7 +343,11 @@ def _cell(value: object) -> Cell:
     return value if isinstance(value, (int, str)) else str(value)
 
 
-def sqlite_tables(path: Path, out: Path, described: TableDescription | None = None) -> list[Json]:
+def sqlite_tables(
+    path: Path,
+    out: Path,
+    described: TableDescription | None = None,
+) -> list[JsonObject]:
     """Returns the tables of an SQLite file."""
     import sqlite3
 
@@ -361,7 +372,7 @@ def _sqlite_rows(database: Any, table: str) -> Iterator[list[Cell]]:
 
 def _engine_table(
     reader: str, path: Path, out: Path, described: TableDescription | None = None, *, texts_are_numbers: bool = False
-) -> list[Json]:
+) -> list[JsonObject]:
     """Returns the only table of a file that the engine reads with its own types.
 
     With `texts_are_numbers` its text columns are read like those of any other file.

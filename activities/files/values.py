@@ -8,6 +8,9 @@ from decimal import Decimal
 from math import isfinite
 from pathlib import PurePosixPath
 
+Cell = str | int | float | None
+"""A value of a table as it is read from a file."""
+
 _NOISE = 1e-14  # of a value: less than its 15th digit
 _LEAST, _LARGEST = 1e-9, 1e15  # of numbers without an exponent
 

@@ -16,7 +16,6 @@ from activities.model import pricing
 from activities.model.call_errors import classify
 from activities.model.port import (
     BadAnswer,
-    Json,
     ModelEndpoint,
     ModelFailure,
     ModelMessage,
@@ -32,6 +31,7 @@ from activities.model.text_calls import TextWatch, with_text_calls
 from temporal_supervisor.supervision.agent.turn_rules import attempt_time
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.base.trust import Credentials, host_and_port, is_exposed
 from temporal_supervisor.supervision.contract.base import Model
@@ -68,7 +68,7 @@ class AnthropicModel(ModelEndpoint):
         without: Collection[str] = (),
         max_output: int | None = None,
         windows: Mapping[str, int] | None = None,
-        extra: Json | None = None,
+        extra: JsonObject | None = None,
         short_prompts: bool | None = None,
         free: bool = False,
         plain_http: bool = False,
@@ -135,7 +135,7 @@ class AnthropicModel(ModelEndpoint):
             return self._idle
         return self._idle + request.tokens / limits.MODEL_READS_PER_SECOND
 
-    async def request_json(self, path: str, body: Json | None, time: timedelta) -> Json:
+    async def request_json(self, path: str, body: JsonObject | None, time: timedelta) -> JsonObject:
         """Returns the JSON at a path, or the reply to a request with a body. Raises ModelFailure."""
         if self._client is None:
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, "no model is configured")
@@ -154,7 +154,7 @@ class AnthropicModel(ModelEndpoint):
         # As in `complete`: without the SDK's error as its cause.
         raise failed
 
-    def output_schema(self, model: type[Model]) -> Json:
+    def output_schema(self, model: type[Model]) -> JsonObject:
         """Returns the schema of `model` as the API compiles it. It is shared, so do not change it."""
         return _form_of(model)
 
@@ -272,7 +272,7 @@ class AnthropicModel(ModelEndpoint):
 
 
 @lru_cache(limits.KNOWN_FORMS)
-def _form_of(model: type[Model]) -> Json:
+def _form_of(model: type[Model]) -> JsonObject:
     """Returns the schema of a model as the API compiles it.
 
     Fields with defaults are required, too, though a reply is valid without them.
@@ -281,7 +281,7 @@ def _form_of(model: type[Model]) -> Json:
     for part in (schema, *schema.get("$defs", {}).values()):
         needed, fields = part.get("required", []), part.get("properties", {})
         part["required"] = [name for name, field in fields.items() if name in needed or "default" in field]
-    form: Json = lean(anthropic.transform_schema(schema))
+    form: JsonObject = lean(anthropic.transform_schema(schema))
     return form
 
 

@@ -17,10 +17,11 @@ from typing import Annotated
 from pydantic import Field
 
 from activities.contracts.turn_contracts import OtherQuery, ToolResultRef
-from activities.model.port import Json, ModelMessage
+from activities.model.port import ModelMessage
 from activities.store.artifacts import ArtifactStore, text_of
 from temporal_supervisor.supervision.agent.agent_tools import beginning, output_name
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.finding import Labels, Read
 from temporal_supervisor.supervision.contract.model_choice import Effort
@@ -30,7 +31,7 @@ from temporal_supervisor.supervision.contract.usage import Usage
 _CLEARED_OUTPUT_CHARS = 600
 _THINKING = ("thinking", "redacted_thinking")
 # In place of a reply of nothing else: the API refuses a message without content.
-_NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}
+_NOTHING_LEFT: JsonObject = {"type": "text", "text": "(thinking only)"}
 _ABOUT_OUTPUTS = ("sources", "artifacts", "readings", "facts")  # with a stored output, never sent
 
 
@@ -43,8 +44,8 @@ class Opening(Model):
     system: str
     model: str
     effort: Effort | None = None
-    tools: list[Json] = []
-    output_schema: Json | None = None
+    tools: list[JsonObject] = []
+    output_schema: JsonObject | None = None
 
 
 class ConversationView(Model):
@@ -71,7 +72,7 @@ class Entry(Model):
 
     opening: Opening | None = None
     ancestors: list[str] = []
-    input: list[Json]
+    input: list[JsonObject]
     reply: ModelMessage
     view: ConversationView = ConversationView()
     labels: Read = Labels()
@@ -81,7 +82,7 @@ class Entry(Model):
     others: Annotated[list[OtherQuery], Field(exclude_if=lambda others: not others)] = []
 
     @property
-    def reply_blocks(self) -> list[Json]:
+    def reply_blocks(self) -> list[JsonObject]:
         """The texts and calls of the reply, without thinking and without the ids of calls."""
         said = [block for block in self.reply.content if block.get("type") in ("text", "tool_use")]
         return [{name: block.get(name) for name in ("text", "name", "input")} for block in said]
@@ -93,7 +94,7 @@ class Conversation:
 
     opening: Opening
     entries: list[Entry]
-    inputs: list[list[Json]]
+    inputs: list[list[JsonObject]]
     head: str
 
     @property
@@ -129,18 +130,18 @@ class ConversationStore:
         before = await self.all_chains(chain[0].anew_from) if chain[0].anew_from else []
         return [*before, chain]
 
-    async def resolve(self, messages: list[Json]) -> list[Json]:
+    async def resolve(self, messages: list[JsonObject]) -> list[JsonObject]:
         """Returns a copy of `messages` with tool outputs in place of their references."""
         refs = [block["content_ref"] for block in tool_results(messages) if "content_ref" in block]
         texts = await self._store.read_all(refs, text_of)
         return [_with_blocks(message, partial(_with_output, texts=texts)) for message in messages]
 
     @staticmethod
-    def tool_result_message(results: list[ToolResultRef]) -> Json:
+    def tool_result_message(results: list[ToolResultRef]) -> JsonObject:
         """Returns the user message that answers all tool calls of a turn, in the given order."""
-        blocks: list[Json] = []
+        blocks: list[JsonObject] = []
         for result in results:
-            block: Json = {"type": "tool_result", "tool_use_id": result.call_id}
+            block: JsonObject = {"type": "tool_result", "tool_use_id": result.call_id}
             if result.text is None:
                 block["content_ref"] = result.ref
             else:
@@ -189,12 +190,12 @@ def _parse(data: bytes) -> Entry:
     return Entry.model_validate(document)
 
 
-def _with_blocks(message: Json, change: Callable[[Json], Json]) -> Json:
+def _with_blocks(message: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
     """Returns a copy of a message with its blocks changed."""
     return {**message, "content": [change(block) for block in message["content"]]}
 
 
-def _with_output(block: Json, texts: dict[str, str]) -> Json:
+def _with_output(block: JsonObject, texts: dict[str, str]) -> JsonObject:
     if "content_ref" not in block:
         return dict(block)
     own = ("content_ref", *_ABOUT_OUTPUTS)
@@ -203,17 +204,17 @@ def _with_output(block: Json, texts: dict[str, str]) -> Json:
 
 
 def visible_messages(
-    inputs: Sequence[list[Json]],
-    replies: Sequence[list[Json]],
+    inputs: Sequence[list[JsonObject]],
+    replies: Sequence[list[JsonObject]],
     view: ConversationView,
     output_chars: int = limits.TOOL_OUTPUT_CHARS,
-) -> list[Json]:
+) -> list[JsonObject]:
     """Returns the messages for a model: the `inputs` of its calls and its `replies`.
 
     They have at most `output_chars` characters of each tool output.
     """
     preview_chars = min(_CLEARED_OUTPUT_CHARS, output_chars)
-    messages: list[Json] = []
+    messages: list[JsonObject] = []
     cleared = view.cleared  # of the outputs to come
     for number, added in enumerate(inputs):
         shown = [_with_blocks(message, dict) for message in added]
@@ -233,16 +234,16 @@ def visible_messages(
     return messages
 
 
-def texts_of(messages: list[Json]) -> list[str]:
+def texts_of(messages: list[JsonObject]) -> list[str]:
     """Returns the texts of messages, without tool outputs."""
     return [str(block["text"]) for block in _blocks(messages, "text")]
 
 
-def tool_results(messages: list[Json]) -> list[Json]:
+def tool_results(messages: list[JsonObject]) -> list[JsonObject]:
     """Returns the tool outputs of messages."""
     return _blocks(messages, "tool_result")
 
 
-def _blocks(messages: list[Json], kind: str) -> list[Json]:
+def _blocks(messages: list[JsonObject], kind: str) -> list[JsonObject]:
     blocks = [block for message in messages for block in message["content"]]
     return [block for block in blocks if block.get("type") == kind]

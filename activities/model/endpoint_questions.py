@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import timedelta
 from typing import Any
 
-from activities.model.port import Json, ModelEndpoint, ModelFailure
+from activities.model.port import ModelEndpoint, ModelFailure
 from activities.model.request_body import is_known
 from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.provider.endpoint_facts import NAMES_KEPT, EndpointFacts, ModelTraits
 
 _LIST_TIME = timedelta(seconds=5)  # of a list: no model has to work for it
@@ -22,13 +23,13 @@ _LONG_TIME = timedelta(minutes=10)  # of the long prompt: it is read at 8 tokens
 
 _FEW_TOKENS = 60  # enough for a short JSON object, and to see that a greeting is none
 _COLOURS = ("red", "green")
-_FORM: Json = {
+_FORM: JsonObject = {
     "type": "object",
     "properties": {"colour": {"type": "string", "enum": [*_COLOURS]}, "number": {"type": "integer"}},
     "required": ["colour", "number"],
     "additionalProperties": False,
 }
-_TOOL: Json = {
+_TOOL: JsonObject = {
     "name": "report_colour",
     "description": "Reports a colour.",
     "input_schema": {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]},
@@ -95,7 +96,7 @@ async def probe_window(endpoint: ModelEndpoint, model: str) -> int | None:
     return DEFAULT_WINDOW if 0 < read < _LONG_WORDS * _CUT_SHARE else None
 
 
-def tokens_read(reply: Json) -> int:
+def tokens_read(reply: JsonObject) -> int:
     """Returns the endpoint's count of the prompt's tokens; 0 if it does not count."""
     usage = reply.get("usage")
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -128,7 +129,7 @@ async def _thinks(endpoint: ModelEndpoint, model: str) -> bool | None:
     return any(block.get("type") == "thinking" for block in _blocks(reply)) or _text(reply).startswith("<think")
 
 
-async def _probe(endpoint: ModelEndpoint, model: str, **parts: Any) -> Json | bool | None:
+async def _probe(endpoint: ModelEndpoint, model: str, **parts: Any) -> JsonObject | bool | None:
     """Sends a greeting with some parts of a request.
 
     Returns the reply, or False if they are refused. None if there is no reply.
@@ -155,30 +156,30 @@ async def _window_elsewhere(endpoint: ModelEndpoint, model: str) -> int | None:
     return None
 
 
-async def _page(endpoint: ModelEndpoint, path: str, body: Json | None = None) -> Json:
+async def _page(endpoint: ModelEndpoint, path: str, body: JsonObject | None = None) -> JsonObject:
     try:
         return await endpoint.request_json(path, body, _LIST_TIME)
     except ModelFailure:
         return {}
 
 
-def _in_props(page: Json, model: str) -> int | None:
+def _in_props(page: JsonObject, model: str) -> int | None:
     settings = page.get("default_generation_settings")
     return _number(settings.get("n_ctx")) if isinstance(settings, dict) else None
 
 
-def _in_ps(page: Json, model: str) -> int | None:
+def _in_ps(page: JsonObject, model: str) -> int | None:
     """Returns the actual window of a loaded model, which may be below its maximum."""
     loaded = [entry for entry in _list(page.get("models")) if model in (entry.get("name"), entry.get("model"))]
     return _number(loaded[0].get("context_length")) if loaded else None
 
 
-def _in_show(page: Json, model: str) -> int | None:
+def _in_show(page: JsonObject, model: str) -> int | None:
     set_by_hand = _NUM_CTX.search(str(page.get("parameters", "")))
     return int(set_by_hand[1]) if set_by_hand else None
 
 
-def _in_loaded_instances(page: Json, model: str) -> int | None:
+def _in_loaded_instances(page: JsonObject, model: str) -> int | None:
     for entry in _list(page.get("models")):
         for instance in _list(entry.get("loaded_instances")):
             config = instance.get("config")
@@ -187,7 +188,7 @@ def _in_loaded_instances(page: Json, model: str) -> int | None:
     return None
 
 
-def _in_model_info(page: Json, model: str) -> int | None:
+def _in_model_info(page: JsonObject, model: str) -> int | None:
     for entry in _list(page.get("data")):
         info = entry.get("model_info")
         if entry.get("model_name") == model and isinstance(info, dict):
@@ -195,7 +196,7 @@ def _in_model_info(page: Json, model: str) -> int | None:
     return None
 
 
-_OWN_APIS: Sequence[tuple[str, Json | None, Callable[[Json, str], int | None]]] = (
+_OWN_APIS: Sequence[tuple[str, JsonObject | None, Callable[[JsonObject, str], int | None]]] = (
     ("/props", None, _in_props),  # llama.cpp
     ("/api/ps", None, _in_ps),  # Ollama: models that are loaded
     ("/api/show", {}, _in_show),  # Ollama: what a Modelfile sets
@@ -213,7 +214,7 @@ _QUESTIONS: Mapping[str, Callable[[ModelEndpoint, str], Awaitable[object]]] = {
 """What is asked about a trait, the most important one first."""
 
 
-def _window_in(entry: Json) -> int | None:
+def _window_in(entry: JsonObject) -> int | None:
     """Returns the window in an entry of a model list of llama.cpp, vLLM or the provider."""
     meta = entry.get("meta")
     of_slot = _number(meta.get("n_ctx")) if isinstance(meta, dict) else None
@@ -224,14 +225,14 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9 else None
 
 
-def _list(value: object) -> list[Json]:
+def _list(value: object) -> list[JsonObject]:
     """Returns the objects in a list; an endpoint may send anything else."""
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
-def _blocks(reply: Json) -> list[Json]:
+def _blocks(reply: JsonObject) -> list[JsonObject]:
     return _list(reply.get("content"))
 
 
-def _text(reply: Json) -> str:
+def _text(reply: JsonObject) -> str:
     return "".join(str(block.get("text", "")) for block in _blocks(reply) if block.get("type") == "text").strip()

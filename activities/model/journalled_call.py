@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.activity_telemetry import add_facts, count_usage, show_text
 from activities.contracts.run_contracts import RunRef, SupervisorCall
 from activities.contracts.turn_contracts import FailedCall, OtherQuery, TurnInput, arguments_sha256
 from activities.heartbeat import set_details, until_stored, waiting
@@ -24,7 +25,6 @@ from activities.model.conversation import ConversationStore, ConversationView, E
 from activities.model.gate import ModelGate
 from activities.model.port import (
     CacheUse,
-    Json,
     ModelEndpoint,
     ModelFailure,
     ModelMessage,
@@ -35,12 +35,12 @@ from activities.model.port import (
 )
 from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter
 from activities.model.text_calls import is_made_by_program
-from activities.steps import add_facts, count_usage, show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.grants import granted_traits
 from activities.store.spending import DailySpend
 from temporal_supervisor.supervision.base import limits, spans
 from temporal_supervisor.supervision.base.errors import RETRIED, WAITING, ErrorKind
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.store_keys import call_header, call_key
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.budget.ledger import USUAL_REPLY_TOKENS
@@ -157,7 +157,7 @@ class ModelCalls:
         text: str | PromptWriter,
         how: CallOptions,
         note: str | None = None,
-        call: Json | None = None,
+        call: JsonObject | None = None,
     ) -> Answered:
         """Makes the first call of a conversation; `note` is a second text after the prompt.
 
@@ -174,7 +174,7 @@ class ModelCalls:
             return await self._store_made_call(key, prompt, how, call)
         return await self._make_call(asked, key, prompt, how)
 
-    async def follow_up(self, asked: Asked, head: str, added: list[Json], how: CallOptions) -> Answered:
+    async def follow_up(self, asked: Asked, head: str, added: list[JsonObject], how: CallOptions) -> Answered:
         """Makes a later call, which adds messages to the conversation at `head`.
 
         Raises ApplicationError if the call fails.
@@ -191,7 +191,7 @@ class ModelCalls:
     async def _traits(self, run: RunRef, model: str) -> ModelTraits:
         return await granted_traits(self.store, run.run_id, run.grant_ref, model)
 
-    async def _next(self, run: RunRef, head: str, added: list[Json], how: CallOptions) -> NextPrompt:
+    async def _next(self, run: RunRef, head: str, added: list[JsonObject], how: CallOptions) -> NextPrompt:
         past, whole = await self.conversations.load(head), await self.conversations.resolve(added)
         window = await self.window(run, past.opening.model)
         return NextPrompt(window, past, added, whole, how.withheld)
@@ -211,7 +211,7 @@ class ModelCalls:
         key: str,
         prompt: FirstPrompt,
         how: CallOptions,
-        call: Json,
+        call: JsonObject,
     ) -> Answered:
         """Stores a first entry whose reply is a tool call of the program."""
         draft = await prompt.first_draft()
@@ -302,7 +302,7 @@ class ModelCalls:
         request = replace(request, messages=draft.messages, tools=tools, room=room, tokens=draft.tokens)
         progress = StreamProgress()
 
-        def facts_so_far() -> Json:
+        def facts_so_far() -> JsonObject:
             """Returns the facts for the next attempt, if this one ends now."""
             spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
             handed_on = earlier.model_copy(update={"spent": spent}).model_dump()

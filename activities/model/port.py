@@ -7,12 +7,13 @@ JSON stays unchanged, because signed thinking blocks must return byte for byte.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from pydantic import Field
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import RETRIED, ErrorKind
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.model_choice import Effort
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
@@ -26,7 +27,6 @@ _REPLY_SHARE = 0.2
 _OUTPUT_SHARE = 0.1
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 
-Json = dict[str, Any]
 CacheUse = Literal["none", "prefix", "conversation"]
 """Which prefixes of a call are worth caching: none, system and tools, or the conversation as well."""
 
@@ -42,14 +42,14 @@ class ModelRequest:
 
     model: str
     system: str
-    messages: list[Json]
+    messages: list[JsonObject]
     max_tokens: int
     room: int | None = None
     tokens: int = 0
     traits: ModelTraits | None = None
     effort: Effort | None = None
-    tools: list[Json] = field(default_factory=list)
-    output_schema: Json | None = None
+    tools: list[JsonObject] = field(default_factory=list)
+    output_schema: JsonObject | None = None
     cache: CacheUse = "none"
     concludes: bool = False
     headers: dict[str, str] = field(default_factory=dict)
@@ -84,9 +84,9 @@ class ModelMessage(Model):
     `fullest` is True if the reply had the model's maximum output length.
     """
 
-    content: list[Json]
+    content: list[JsonObject]
     stop_reason: str
-    stop_details: Json | None = None
+    stop_details: JsonObject | None = None
     usage: ModelUsage
     model: str
     fullest: bool = False
@@ -102,16 +102,16 @@ class ModelMessage(Model):
         """Returns all text blocks joined, without thinking that a model wrote as text."""
         return without_thinking("".join(block.get("text", "") for block in self.content if block.get("type") == "text"))
 
-    def tool_uses(self) -> list[Json]:
+    def tool_uses(self) -> list[JsonObject]:
         """Returns the tool_use blocks, in order."""
         return [block for block in self.content if block.get("type") == "tool_use"]
 
-    def provided_uses(self) -> list[Json]:
+    def provided_uses(self) -> list[JsonObject]:
         """Returns the tool calls that the provider ran itself, in order."""
         return [block for block in self.content if block.get("type") == "server_tool_use"]
 
 
-def user_message(*texts: str) -> Json:
+def user_message(*texts: str) -> JsonObject:
     """Returns a user message with a text block for each text."""
     return {"role": "user", "content": [{"type": "text", "text": text} for text in texts]}
 
@@ -235,10 +235,10 @@ class ModelEndpoint(Protocol):
         Returns the answer or raises ModelFailure; cancelling closes the connection.
         """
 
-    def output_schema(self, model: type[Model]) -> Json:
+    def output_schema(self, model: type[Model]) -> JsonObject:
         """Returns the JSON schema of `model` in a form that the provider accepts."""
 
-    async def request_json(self, path: str, body: Json | None, time: timedelta) -> Json:
+    async def request_json(self, path: str, body: JsonObject | None, time: timedelta) -> JsonObject:
         """Returns the JSON at a path, or the reply to a request with a body.
 
         Raises ModelFailure.

@@ -17,8 +17,9 @@ from activities.model.conversation import (
     tool_results,
     visible_messages,
 )
-from activities.model.port import Json, Window, user_message
+from activities.model.port import Window, user_message
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import size
 
 _AGENT_CONTEXT_TOKENS = 17_000  # of findings in a worker agent's brief: every turn reads them again
@@ -37,8 +38,8 @@ class CallDraft:
     """A call to be sent: the conversation that it continues, and the messages that it adds."""
 
     past: Conversation | None
-    added: list[Json]
-    messages: list[Json]
+    added: list[JsonObject]
+    messages: list[JsonObject]
     view: ConversationView
     tokens: int
 
@@ -88,8 +89,8 @@ class NextPrompt:
 
     window: Window
     past: Conversation
-    added: list[Json]
-    whole: list[Json]
+    added: list[JsonObject]
+    whole: list[JsonObject]
     withheld: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -173,7 +174,7 @@ def tokens_of(text: str) -> int:
     return round(size(text) / limits.CHARS_PER_TOKEN)
 
 
-def text_tokens(system: str, messages: Sequence[Json]) -> int:
+def text_tokens(system: str, messages: Sequence[JsonObject]) -> int:
     """Returns an estimate of the minimum of tokens in the texts of a prompt.
 
     Thinking is excluded, because servers do not show it to the model again, and so are tools, which
@@ -187,7 +188,7 @@ def text_tokens(system: str, messages: Sequence[Json]) -> int:
     return tokens_of(system) + _json_tokens(texts)
 
 
-def opening_tokens(opening: Opening, messages: Sequence[Json] = ()) -> int:
+def opening_tokens(opening: Opening, messages: Sequence[JsonObject] = ()) -> int:
     """Returns an estimate of the tokens of a conversation's first prompt."""
     schema = [opening.output_schema] if opening.output_schema else []
     return tokens_of(opening.system) + _json_tokens([*opening.tools, *schema, *messages])
@@ -198,5 +199,5 @@ def brief_tokens(tokens: int) -> int:
     return min(_AGENT_CONTEXT_TOKENS, int(tokens * _AGENT_CONTEXT_SHARE))
 
 
-def _json_tokens(values: Sequence[Json]) -> int:
+def _json_tokens(values: Sequence[JsonObject]) -> int:
     return sum(tokens_of(json.dumps(value, ensure_ascii=False)) for value in values)

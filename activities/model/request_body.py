@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from activities.model.port import CacheUse, Json, ModelRequest
+from activities.model.port import CacheUse, ModelRequest
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.replies.filled_form import filled_form
 
 _SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
@@ -29,15 +30,15 @@ _FORM_WORDS = "Reply with one JSON object and nothing else, filled in like this:
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
 _DEFAULT = re.compile(r"\{default: [^{}]*+\}")  # as the SDK writes it into a description
 _TAIL_MARKS = 2
-_MARK: Json = {"cache_control": {"type": "ephemeral"}}
-_THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
+_MARK: JsonObject = {"cache_control": {"type": "ephemeral"}}
+_THINKING: JsonObject = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
 # "claude-opus-5-5", "claude-haiku-5", "claude-3.5"; not "gpt-5".
 _NAME = re.compile(r"claude-(?:[a-z]+-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)")
 _ADAPTIVE_SINCE = (4, 6)
 _OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), ((4, 0), 32_000))  # what is older counts as unknown
 
 
-def _compiles(schema: Json) -> bool:
+def _compiles(schema: JsonObject) -> bool:
     """True if the API compiles the schema: it limits optional fields and fields of several types."""
     parts = list(_parts(schema))
     optional = sum(len((part.get("properties") or {}).keys() - {*(part.get("required") or [])}) for part in parts)
@@ -59,7 +60,7 @@ def lean(schema: Any) -> Any:
     }
 
 
-def _parts(value: object) -> Iterator[Json]:
+def _parts(value: object) -> Iterator[JsonObject]:
     """Yields every object inside a schema, itself and its definitions included."""
     if isinstance(value, dict):
         yield value
@@ -100,7 +101,9 @@ def is_known(model: str) -> bool:
     return profile_of(model).most_output is not None
 
 
-def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, *, shows_form: bool = False) -> Json:
+def request_body(
+    request: ModelRequest, profile: EndpointProfile, rung: Rung, *, shows_form: bool = False
+) -> JsonObject:
     """Returns the body; `rung` is the way to ask for JSON.
 
     With `shows_form`, for small models, the form is in the prompt even where the API has it.
@@ -108,7 +111,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, *,
     # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.
     unknown = max(1, round(request.max_tokens * limits.UNKNOWN_OUTPUT_SHARE))
     most = min(request.max_tokens, profile.most_output or unknown)
-    body: Json = {
+    body: JsonObject = {
         "model": request.model,
         "max_tokens": min(most, request.room or most),
         "system": request.system,
@@ -132,7 +135,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, *,
     return _with_breakpoints(body, request.cache if profile.cache_control else "none")
 
 
-def _asking_in_words(schema: Json, system: str, messages: list[Json]) -> Json:
+def _asking_in_words(schema: JsonObject, system: str, messages: list[JsonObject]) -> JsonObject:
     """Returns system text and messages that ask for JSON in words.
 
     The form is at the end, which models follow best. A schema without a form is added to the system
@@ -146,7 +149,7 @@ def _asking_in_words(schema: Json, system: str, messages: list[Json]) -> Json:
     return {"messages": [*before, {**last, "content": [*last["content"], asked]}]}
 
 
-def _tool_definition(tool: Json, eager: bool) -> Json:
+def _tool_definition(tool: JsonObject, eager: bool) -> JsonObject:
     """Returns a tool's definition for the API; with `eager` its arguments are streamed as written.
 
     A tool of the provider has no schema.
@@ -156,7 +159,7 @@ def _tool_definition(tool: Json, eager: bool) -> Json:
     return {**tool, "input_schema": lean(tool["input_schema"]), **({"eager_input_streaming": True} if eager else {})}
 
 
-def _with_breakpoints(body: Json, use: CacheUse) -> Json:
+def _with_breakpoints(body: JsonObject, use: CacheUse) -> JsonObject:
     """Returns a copy of the body with its breakpoints; the shared blocks stay unchanged."""
     marked = dict(body)
     if use != "none":

@@ -11,9 +11,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from activities.model.port import BadAnswer, Json, ModelMessage, ModelUsage, StreamProgress
+from activities.model.port import BadAnswer, ModelMessage, ModelUsage, StreamProgress
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import size
 from temporal_supervisor.supervision.base.trust import Credentials
 from temporal_supervisor.supervision.contract.base import depth_exceeds
@@ -188,10 +189,10 @@ def _counted(**tokens: int) -> ModelUsage:
         raise BadAnswer("its usage is no possible number of tokens") from None
 
 
-def _as_json(value: Any) -> Json:
+def _as_json(value: Any) -> JsonObject:
     # `to_dict` keeps exactly what came: dumping with defaults adds nulls, dropping nulls loses tool
     # input.
-    plain: Json = value if isinstance(value, dict) else value.to_dict(mode="json")
+    plain: JsonObject = value if isinstance(value, dict) else value.to_dict(mode="json")
     text = json.dumps(plain, ensure_ascii=False)
     return plain if text.isascii() else dict(json.loads(_join_surrogates(text)))
 

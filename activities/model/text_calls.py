@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from activities.model.port import Json, ModelMessage, ModelRequest
+from activities.model.port import ModelMessage, ModelRequest
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, QUERY_WANTED
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.replies.rules import SQL_RULE
@@ -123,20 +124,20 @@ def _first_call(text: str, request: ModelRequest) -> WrittenCall | None:
     return first_call(text, offered, made, asked_for_sql=asked)
 
 
-def _is_asked_for_sql(messages: Sequence[Json]) -> bool:
+def _is_asked_for_sql(messages: Sequence[JsonObject]) -> bool:
     """True if the last message asks for a query."""
     blocks = messages[-1]["content"] if messages else []
     return any(QUERY_WANTED in block.get("text", "") for block in blocks)
 
 
-def _offered(request: ModelRequest) -> dict[str, Json]:
+def _offered(request: ModelRequest) -> dict[str, JsonObject]:
     """Returns the schemas of the tools that the model may call, except the provider's."""
     if request.concludes:
         return {}
     return {str(tool["name"]): tool["input_schema"] for tool in request.tools if "input_schema" in tool}
 
 
-def _made_calls(messages: Sequence[Json]) -> list[MadeCall]:
+def _made_calls(messages: Sequence[JsonObject]) -> list[MadeCall]:
     """Returns the calls of a conversation, each with its outcome."""
     blocks = [block for message in messages for block in message["content"]]
     failed = {block["tool_use_id"]: bool(block.get("is_error")) for block in blocks if block["type"] == "tool_result"}
@@ -155,6 +156,6 @@ def _with_known_names(message: ModelMessage, request: ModelRequest) -> ModelMess
     return message if content == message.content else message.model_copy(update={"content": content})
 
 
-def _renamed(block: Json, offered: dict[str, Json]) -> Json:
+def _renamed(block: JsonObject, offered: dict[str, JsonObject]) -> JsonObject:
     name = tool_named(str(block.get("name")), offered)
     return {**block, "name": name} if name else block

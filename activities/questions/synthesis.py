@@ -12,7 +12,6 @@ from pydantic.json_schema import SkipJsonSchema
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.model.journalled_call import Answered
-from activities.model.port import Json
 from activities.prompts.agent_prompts import (
     DATA_RULE,
     contradiction_block,
@@ -36,6 +35,7 @@ from activities.store.reading import (
 from temporal_supervisor.supervision.agent.agent_tools import share_of
 from temporal_supervisor.supervision.agent.turn_rules import CUT
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import (
     DIGEST,
     DRAFT,
@@ -266,7 +266,7 @@ def _contradictions(draft: AnswerDraft, citable: set[str]) -> Iterator[Contradic
             yield Contradiction(subtask_ids=ids, description=item.description, resolution=item.resolution)
 
 
-async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:
+async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: JsonObject | None) -> Answered:
     async def within(tokens: int) -> str:
         """Writes the prompt."""
         goal = await read_text(desk.store, call.goal_ref)
@@ -289,7 +289,9 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
     return await send_to_model(desk, call, system, form, within)
 
 
-async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, call: SynthesisInput) -> AnswerDraft:
+async def _read_answer(
+    reply: SynthesisReply, text: str, schema: JsonObject | None, call: SynthesisInput
+) -> AnswerDraft:
     """Returns the answer of the model; its confidence and JSON go into the reply."""
     run_id, repeated = call.run.run_id, bool(call.problems)
     try:

@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Any
 
 from activities.model.conversation import ConversationStore, Entry, texts_of, tool_results
-from activities.model.port import Json
 from activities.model.text_calls import is_made_by_program, is_written
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
 from temporal_supervisor.supervision.agent.agent_tools import ReadOutputCall
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
 from temporal_supervisor.supervision.base.text import clean, cut, one_line
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, Labels, QueryFacts
@@ -26,7 +26,7 @@ from temporal_supervisor.supervision.contract.status import TraceEvent
 
 _PROVIDED = ("web_search_tool_result", "web_fetch_tool_result")
 
-_Answer = tuple[Json, Json]
+_Answer = tuple[JsonObject, JsonObject]
 """The answer to a call, as it was shown and as it is stored."""
 
 
@@ -55,7 +55,7 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
     ids are distinct only within a reply. A call that the provider ran is answered in the same
     reply, or in a later one if the model paused.
     """
-    messages: list[Json] = []
+    messages: list[JsonObject] = []
     for entry in chain:
         messages += entry.input
     resolved = iter(await conversations.resolve(messages))
@@ -75,12 +75,12 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
     return uses
 
 
-def arguments_of(call: Json) -> str:
+def arguments_of(call: JsonObject) -> str:
     """Returns the arguments of a call as JSON: `{"sql": "SELECT 1"}`."""
     return json.dumps(call.get("input"), ensure_ascii=False)
 
 
-def _tool_use(call: Json, answers: Mapping[str, _Answer]) -> ToolUse:
+def _tool_use(call: JsonObject, answers: Mapping[str, _Answer]) -> ToolUse:
     """Returns a call with its answer, if there is one."""
     name = str(call.get("name"))
     arguments = arguments_of(call)
@@ -157,14 +157,14 @@ def _provided_answer(content: Any, day: str, cited: Mapping[str, Iterable[str]])
     return {"content": text}, {"sources": quoted or others}
 
 
-def _dates_of_page(page: Json, day: str) -> str:
+def _dates_of_page(page: JsonObject, day: str) -> str:
     """Returns the age of a page, if known, and the day on which it was fetched."""
     fetched = f"fetched on {str(page.get('retrieved_at') or day)[:10]}"
     age = one_line(clean(str(page.get("page_age") or "")), limits.LINE_BYTES)
     return f"of {age}, {fetched}" if age else fetched
 
 
-def _dicts(values: object) -> Iterator[Json]:
+def _dicts(values: object) -> Iterator[JsonObject]:
     """Yields the objects in a list; an endpoint may send anything else."""
     for value in values if isinstance(values, list) else []:
         if isinstance(value, dict):
@@ -250,9 +250,9 @@ class AgentStories:
                 events.append(event)
         return events
 
-    async def _other_queries(self, entry: Entry) -> list[tuple[str, Json]]:
+    async def _other_queries(self, entry: Entry) -> list[tuple[str, JsonObject]]:
         """Returns the events of other queries that were written before an entry, each once."""
-        events: list[tuple[str, Json]] = []
+        events: list[tuple[str, JsonObject]] = []
         for other in entry.others:
             if other.head in self._seen:
                 continue
@@ -296,7 +296,7 @@ def in_run_above(path: str | None, event: TraceEvent) -> TraceEvent:
     return event.model_copy(update={"subtask_id": whole})
 
 
-def _parts(number: int, entry: Entry, uses: list[ToolUse]) -> Iterator[tuple[str, Json]]:
+def _parts(number: int, entry: Entry, uses: list[ToolUse]) -> Iterator[tuple[str, JsonObject]]:
     """Yields the events of an entry: notes to the model, its turn, and its calls."""
     if number > 1:
         # Beside the outputs of tools: feedback, objections, turns left.
@@ -310,7 +310,7 @@ def _parts(number: int, entry: Entry, uses: list[ToolUse]) -> Iterator[tuple[str
     yield from _tools(uses, entry.labels)
 
 
-def _turn(number: int, entry: Entry) -> Json:
+def _turn(number: int, entry: Entry) -> JsonObject:
     reply, used = entry.reply, entry.reply.usage
     contents = map(concluded, reply.tool_uses())
     concluding = [text for text in contents if isinstance(text, str)]
@@ -325,7 +325,7 @@ def _turn(number: int, entry: Entry) -> Json:
     }
 
 
-def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, Json]]:
+def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, JsonObject]]:
     after = {"after": labels.path} if labels.untrusted else {}
     for use in uses:
         if use.name == FINISH_TOOL:
@@ -333,7 +333,7 @@ def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, Json]]:
         yield "tool", {"name": use.name, **_call_data(use), **after}
 
 
-def _call_data(use: ToolUse) -> Json:
+def _call_data(use: ToolUse) -> JsonObject:
     output = "not answered yet" if use.output is None else use.output
     return {
         "is_error": use.is_error,
@@ -370,7 +370,7 @@ def _last_words(chain: list[Entry]) -> str:
     return ""
 
 
-def concluded(block: Json) -> object:
+def concluded(block: JsonObject) -> object:
     """Returns the content of a call of `finish`; None for other blocks."""
     if block.get("type") != "tool_use" or block.get("name") != FINISH_TOOL:
         return None

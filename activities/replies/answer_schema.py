@@ -15,9 +15,9 @@ from cachetools import LRUCache
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses
 from activities.bounded.fair_pool import FairPool
-from activities.model.port import Json
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import JSON_AS_TEXT
 from temporal_supervisor.supervision.base.text import size
 
@@ -33,7 +33,7 @@ _checkers = ChildProcesses(_MODULE, FairPool(places=2, resting=2).line(2), _MEMO
 _sent: LRUCache[str, str] = LRUCache(_FORMS)
 
 
-async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -> None:
+async def check_schema(schema: JsonObject, run_id: str, name: str = "answer_schema") -> None:
     """Raises SupervisionError `InvalidRequest` for a schema that is invalid or too large."""
     try:
         if (total := size(json.dumps(schema, ensure_ascii=False))) > limits.ANSWER_SCHEMA_BYTES:
@@ -50,7 +50,7 @@ async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -
         raise SupervisionError(ErrorKind.INVALID_REQUEST, f"{name}: {complaint}")
 
 
-async def as_sent(schema: Json, run_id: str) -> Json | None:
+async def as_sent(schema: JsonObject, run_id: str) -> JsonObject | None:
     """Returns the schema with its references resolved.
 
     None if the provider's client would lose some of its structure. Raises BoundExceeded; for a
@@ -59,11 +59,11 @@ async def as_sent(schema: Json, run_id: str) -> Json | None:
     written = json.dumps(schema)
     if written not in _sent:
         _sent[written] = json.dumps(await _checkers.call(run_id, _TIME, "as_sent", schema))
-    form: Json | None = json.loads(_sent[written])
+    form: JsonObject | None = json.loads(_sent[written])
     return form
 
 
-async def sendable(schema: Json, run_id: str) -> Json:
+async def sendable(schema: JsonObject, run_id: str) -> JsonObject:
     """Returns the schema in a form that the provider's client accepts.
 
     References are resolved. If the client does not support the schema, it becomes a text field that
@@ -73,7 +73,13 @@ async def sendable(schema: Json, run_id: str) -> Json:
     return await as_sent(schema, run_id) or {"type": "string", "description": words}
 
 
-async def value_of(schema: Json, answered: Any, run_id: str, *, repeated: bool = False) -> Any:
+async def value_of(
+    schema: JsonObject,
+    answered: Any,
+    run_id: str,
+    *,
+    repeated: bool = False,
+) -> Any:
     """Returns the value in a reply; JSON that a model wrote as text is parsed.
 
     That includes single numbers: "363" becomes 363 where no text is allowed. In a `repeated` reply
@@ -108,7 +114,12 @@ def _as_allowed(part: Any, value: Any, repeated: bool) -> Any:
     return json.loads(value) if is_number and _PLAIN_NUMBER.fullmatch(value) else value
 
 
-async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_json") -> list[str]:
+async def problems(
+    schema: JsonObject,
+    value: Any,
+    run_id: str,
+    name: str = "answer_json",
+) -> list[str]:
     """Returns the faults of the field `name` by `schema`, each as a sentence for its author."""
     try:
         total = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
@@ -123,7 +134,12 @@ async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_js
     return found
 
 
-async def row_problems(schema: Json, rows: list[Any], name: str, run_id: str) -> tuple[dict[int, str], str]:
+async def row_problems(
+    schema: JsonObject,
+    rows: list[Any],
+    name: str,
+    run_id: str,
+) -> tuple[dict[int, str], str]:
     """Returns the faults of rows of the list `name` by index, and a fault of the other rows."""
     try:
         misfits, whole = await _checkers.call(run_id, _TIME, "row_problems", schema, rows, name)

@@ -14,9 +14,9 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import one_line
 
-Json = dict[str, Any]
 Target = Callable[[str], Any]
 """Returns what a reference of a schema means. Raises Unresolvable."""
 
@@ -30,7 +30,7 @@ _ARRAY_RULES = {"items", "minItems", "maxItems", "uniqueItems"}
 _SHOWN = 5  # complaints about one answer
 
 
-def complaint(schema: Json) -> str | None:
+def complaint(schema: JsonObject) -> str | None:
     """Returns the reason why a schema is rejected; None if it is accepted.
 
     It may be invalid, refer outside itself, or be infinitely recursive.
@@ -56,7 +56,7 @@ def complaint(schema: Json) -> str | None:
     return None
 
 
-def problems(schema: Json, value: Any, name: str = "answer_json") -> list[str]:
+def problems(schema: JsonObject, value: Any, name: str = "answer_json") -> list[str]:
     """Returns the faults of the field `name` by `schema`, each as a sentence for its author."""
     try:
         errors = list(islice(_validator(schema).iter_errors(value), _SHOWN))
@@ -65,7 +65,11 @@ def problems(schema: Json, value: Any, name: str = "answer_json") -> list[str]:
     return [_sentence(error, name) for error in errors]
 
 
-def row_problems(schema: Json, rows: list[Any], name: str) -> tuple[list[tuple[int, str]], str]:
+def row_problems(
+    schema: JsonObject,
+    rows: list[Any],
+    name: str,
+) -> tuple[list[tuple[int, str]], str]:
     """Returns the faults of rows of the list `name` with their indexes, and a fault of the others.
 
     Without a `name` the value itself is the list.
@@ -85,7 +89,7 @@ def _sentence(error: ValidationError, name: str) -> str:
     return f"{name}{one_line(where, 200)}: {one_line(cause.message, 300)}"
 
 
-def as_sent(schema: Json) -> Json | None:
+def as_sent(schema: JsonObject) -> JsonObject | None:
     """Returns the schema with its references resolved.
 
     None if the provider's client would lose some of its structure. Limits such as `minimum` stay:
@@ -97,7 +101,12 @@ def as_sent(schema: Json) -> Json | None:
         return None
 
 
-def _inlined(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
+def _inlined(
+    part: Any,
+    target: Target,
+    inside: tuple[str, ...],
+    parts: Iterator[int],
+) -> JsonObject:
     """Returns a part of a schema with its references resolved.
 
     `inside` are the references being resolved: one that occurs again is infinite. Raises ValueError
@@ -111,7 +120,7 @@ def _inlined(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator
         return _inlined(target(reference), target, (*inside, reference), parts)
     own = {name: value for name, value in part.items() if not name.startswith("$") and name != "definitions"}
 
-    def inner(one: Any) -> Json:
+    def inner(one: Any) -> JsonObject:
         return _inlined(one, target, inside, parts)
 
     rules, kind = own.keys() - _WORDS, own.get("type")
@@ -127,7 +136,7 @@ def _inlined(part: Any, target: Target, inside: tuple[str, ...], parts: Iterator
     return _typed(own, rules, inner)
 
 
-def _typed(own: Json, rules: set[str], inner: Callable[[Any], Json]) -> Json:
+def _typed(own: JsonObject, rules: set[str], inner: Callable[[Any], JsonObject]) -> JsonObject:
     kind = own.get("type")
     if kind == "object" and rules <= _OBJECT_RULES:
         named = own.get("properties", {})
@@ -151,7 +160,7 @@ def _references(schema: Resource[Any]) -> Iterator[str]:
         yield from _references(part)
 
 
-def _targets(schema: Json) -> Target:
+def _targets(schema: JsonObject) -> Target:
     """Returns a function that resolves references.
 
     Anchors are looked up once, not again for each reference.
@@ -161,7 +170,7 @@ def _targets(schema: Json) -> Target:
     return lambda reference: resolver.lookup(reference).contents
 
 
-def _validator(schema: Json) -> Draft202012Validator:
+def _validator(schema: JsonObject) -> Draft202012Validator:
     # A registry of its own: the default one would fetch what it does not know. A date is one: it
     # counts as closed.
     return Draft202012Validator(schema, registry=Registry(), format_checker=FormatChecker(["date"]))

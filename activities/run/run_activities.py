@@ -14,7 +14,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.service import RPCError
 
-from activities import steps
+from activities.activity_telemetry import record_run_end
 from activities.contracts.run_contracts import (
     AdoptInput,
     ChildRef,
@@ -28,7 +28,7 @@ from activities.contracts.run_contracts import (
     SetupInput,
     WordsInput,
 )
-from activities.contracts.turn_contracts import PoolQuestion
+from activities.contracts.turn_contracts import BacklogInput
 from activities.files.file_cache import FileEntry
 from activities.files.manifest import MANIFEST_TYPE, FilesRefused, Manifest, adopt_files, is_text, read_manifest
 from activities.files.values import DATA_TOML, is_data
@@ -383,7 +383,7 @@ class RunActivities:
 
     @staticmethod
     @activity.defn
-    async def pool_backlog(question: PoolQuestion) -> float:
+    async def pool_backlog(backlog: BacklogInput) -> float:
         """Returns the seconds that the oldest activity in a queue has waited.
 
         0 if none waits or the server fails. The server caches its answer for a while
@@ -392,7 +392,7 @@ class RunActivities:
         client = activity.client()
         request = DescribeTaskQueueRequest(
             namespace=client.namespace,
-            task_queue=TaskQueue(name=question.queue),
+            task_queue=TaskQueue(name=backlog.queue),
             api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
             task_queue_types=[TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY],
             report_stats=True,
@@ -440,7 +440,7 @@ class RunActivities:
         if publication.team is not None:
             sample = sample_of(result, plan, publication.planned, publication.estimate)
             await self._keep_sample(publication.team, run.run_id, sample)
-        steps.record_run_end(run, publication.facts, result, workflow_id, ended_at)
+        record_run_end(run, publication.facts, result, workflow_id, ended_at)
         return refs
 
     async def _with_answer(self, publication: PublishInput) -> RunResult:

@@ -21,7 +21,7 @@ from typing import Any, Self
 import typer
 
 from temporal_supervisor.console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
-from temporal_supervisor.console.base.terminal import console, print_out
+from temporal_supervisor.console.base.terminal import console, print_err, print_out
 from temporal_supervisor.console.page.page_serving import address_of, listening, page_beside
 from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file
 from temporal_supervisor.console.view.answer_text import answer_report
@@ -31,7 +31,7 @@ from temporal_supervisor.console.view.live_view import Screen
 from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.local_models import find_local_model, take_local_model
-from temporal_supervisor.runtime.process import cache_dir, exit_now, keep_files_private
+from temporal_supervisor.runtime.process import INTERRUPTED, cache_dir, exit_now, keep_files_private
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer, read_record
 from temporal_supervisor.runtime.server.temporal_binary import find_temporal
 from temporal_supervisor.runtime.settings import load_settings
@@ -49,17 +49,48 @@ _START_WAIT = timedelta(minutes=3)
 _STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
 _POLL = timedelta(milliseconds=100)  # until a started process says that it is ready
 _FOLLOWING = "Ctrl-C ends the demo"
+_ENDED = "all that it had started is stopped"
+_TERMINATED = 128 + signal.SIGTERM  # as a shell reports it
 _STANDIN = "it extracts, it does not reason"
 
 
-async def demo(wanted: dict[str, Any], access: Access) -> int:
-    """Starts server, model and Worker, runs the goal and prints the answer.
+class Termination:
+    """SIGTERM to this process, which cancels a task as Ctrl-C does, so that its blocks clean up."""
 
-    Returns the run's exit code.
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self.came = False
+        self._task = task
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._end)
+
+    def _end(self) -> None:
+        if self.came:
+            return  # a second one would cut the cleaning short
+        self.came = True
+        self._task.cancel()
+
+
+async def demo(wanted: dict[str, Any], access: Access) -> int:
+    """Starts server, model and Worker, runs the goal, prints the answer and ends what it started.
+
+    Returns the run's exit code, or the code for Ctrl-C or SIGTERM.
     """
     me = asyncio.current_task()
     assert me is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
+    termination = Termination(me)
+    code = INTERRUPTED
+    with contextlib.suppress(asyncio.CancelledError):
+        code = await _run_to_answer(wanted, access)
+    if not termination.came:
+        return code
+    print_err(f"SIGTERM ended the demo: {_ENDED}")
+    return _TERMINATED
+
+
+async def _run_to_answer(wanted: dict[str, Any], access: Access) -> int:
+    """Starts everything that the run needs, and follows it.
+
+    Returns its exit code.
+    """
     request = parse_request(wanted)
     cache = cache_dir()
     async with contextlib.AsyncExitStack() as stack:

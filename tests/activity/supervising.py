@@ -130,6 +130,14 @@ class Desk:
         self.write_team("orchard", ORCHARD, harvest_csv=harvest, frost_md="# Why frost harms pears\n\nIt does.\n")
         return "orchard"
 
+    def write_library(self) -> str:
+        """Writes the team ORCHARD with a tool that searches its document. Returns its name."""
+        team = ORCHARD.replace('["read_attachment", "read_document"]', '["search_documents", "read_document"]')
+        search = '[[tools]]\nname = "search_documents"\nuses = "document_search"\noptions = { documents = "*.md" }\n'
+        frost = "# Why frost harms pears\n\nIt freezes the blossoms.\n"
+        self.write_team("orchard", team + search, harvest_csv="year,sort,kg\n1990,Anjou,12\n", frost_md=frost)
+        return "orchard"
+
     def write_counters(self) -> str:
         """Writes the team ORCHARD without its reader's tools, and with a table alone. Returns its name."""
         team = ORCHARD.replace('tools = ["read_attachment", "read_document"]', "")

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ExecuteActivityInput
 
-from activities.attempts import Attempts, check_grant, excess
+from activities.attempt_interceptor import AttemptInterceptor, check_grant, excess
 from activities.contracts.run_contracts import AdoptInput, RunRef, SetupInput, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactUnavailable, open_store
@@ -170,7 +170,7 @@ async def test_an_activity_without_a_run_is_refused(desk: Desk, argument: object
 
 async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     after = Mock(execute_activity=AsyncMock(return_value="done"))
-    guarded = Attempts(desk.store).intercept_activity(after)
+    guarded = AttemptInterceptor(desk.store).intercept_activity(after)
     environment = ActivityEnvironment()
     environment.info = dataclasses.replace(environment.info, workflow_id="run", activity_type="call_model")
     run = await desk.run()

@@ -6,6 +6,7 @@ import pytest
 
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.query_first import next_step
+from activities.agent.search_first import step_after_search
 from activities.agent.tool_calls import ToolActivities
 from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief, WorkNote
 from activities.contracts.turn_contracts import (
@@ -206,6 +207,50 @@ async def test_the_places_of_rows_are_told_where_they_may_answer(small: Desk, ta
 async def test_the_columns_are_for_roles_that_can_query_them(small: Desk) -> None:
     await turn(small, "From the document on frost, say what it does to table harvest", text("harm"), "reader")
     assert "<data>" not in small.prompt
+
+
+async def test_a_reader_begins_with_a_search_that_the_program_makes(small: Desk) -> None:
+    small.write_library()
+    task = "Why did the blossoms of 1991 freeze?"
+    begun = await turn(small, task, text("never sent"), "reader")
+    (call,) = begun.calls
+    assert (call.name, small.asked, begun.usage.model_calls) == ("search_documents", [], 0)
+
+    request = ToolInput(
+        run=await small.run_ref(),
+        team_ref=await small.team("orchard"),
+        role="reader",
+        head=begun.head,
+        call=call,
+    )
+    activities = ToolActivities(small.store, small.teams, AnthropicModel())
+    ran = await small.do(activities.run_tool, request, f"{small.run_id}/t1/1")
+    assert ran.result.sources
+
+    later: dict[str, Any] = {"step": "turn.2", "head": begun.head, "brief": None, "results": [ran.result]}
+    told = await turn(small, task, text("A late frost froze them."), "reader", **later)
+    assert "as these passages have it" in small.prompt
+    assert told.finding is not None
+    record = FindingRecord.model_validate_json(await small.store.get(told.finding.record_ref))
+    assert [item.tool for item in record.evidence] == ["search_documents"]
+
+
+async def test_a_search_without_a_passage_leaves_the_next_step_to_the_model(small: Desk) -> None:
+    assert step_after_search([ToolResultRef(call_id="program_1", ref="run/outputs/1")]) == ""
+    assert step_after_search([ToolResultRef(call_id="toolu_1", ref="run/outputs/1", sources=["a.md"])]) == ""
+    assert step_after_search([ToolResultRef(call_id="program_1", ref="run/outputs/1", sources=["a.md"])])
+
+
+@pytest.mark.parametrize("fields", [{"last": True}, {"anew_from": "run/calls/1"}])
+async def test_who_concludes_or_begins_anew_makes_its_own_calls(small: Desk, fields: dict[str, Any]) -> None:
+    small.write_library()
+    if "anew_from" in fields:
+        before = await turn(small, "Why did the blossoms freeze?", text("-"), "reader", step="turn.9")
+        fields = {"anew_from": before.head}
+    asked_before = len(small.asked)
+    reply = await turn(small, "Why did the blossoms freeze?", text("A late frost froze them."), "reader", **fields)
+    assert reply.calls == []
+    assert len(small.asked) == asked_before + 1
 
 
 async def test_a_model_with_a_large_window_gets_none_of_this(desk: Desk) -> None:

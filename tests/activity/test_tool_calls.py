@@ -14,7 +14,7 @@ from activities.contracts.run_contracts import DependencyRef, RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
-from activities.model.port import Json, ModelMessage, ModelUsage
+from activities.model.port import ModelMessage, ModelUsage
 from activities.prompts.agent_prompts import (
     FAILED_BEFORE,
     MADE_BEFORE,
@@ -28,6 +28,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.store_keys import call_key
 from temporal_supervisor.supervision.contract.finding import Labels
 
@@ -98,7 +99,9 @@ class Shop:
         run = RunRef(run_id=RUN, store_id=await self.store.begin())
         return ToolInput(run=run, team_ref=team_ref, role="hand", head=head, call=call)
 
-    async def turn(self, number: int, before: str, results: list[Json], block: Json, cleared: int = 0) -> ToolInput:
+    async def turn(
+        self, number: int, before: str, results: list[JsonObject], block: JsonObject, cleared: int = 0
+    ) -> ToolInput:
         """The input of the one call of a further reply; `results` answer the call `before` it."""
         reply = ModelMessage(model="m", content=[block], stop_reason="tool_use", usage=ModelUsage())
         conversations, head = ConversationStore(self.store), _head(f"turn.{number}")

@@ -92,6 +92,10 @@ class Terminal:
         """As Ctrl-C."""
         self._signal(signal.SIGINT)
 
+    def terminate(self) -> None:
+        """As `kill`, or a system that shuts down."""
+        self._signal(signal.SIGTERM)
+
     def _signal(self, number: signal.Signals) -> None:
         assert self.process.pid is not None
         os.kill(self.process.pid, number)

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,32 @@ async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_
         terminal.interrupt()
         assert await terminal.ended() == 0
         await until(lambda: not lives(server))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param("worker  process", id="before the run", marks=pytest.mark.long),
+        pytest.param("asking for a plan", id="in the run"),
+        pytest.param("server, Web UI and worker stay up", id="after the answer", marks=pytest.mark.long),
+    ],
+)
+async def test_sigterm_ends_it_like_ctrl_c(fresh: Cli, words: str) -> None:
+    async with fresh.terminal("--standin", module="temporal_supervisor.console.demo", columns=120, rows=40) as terminal:
+        await terminal.until(words, 60)
+        pids = [int(pid) for pid in re.findall(r"process (\d+)", terminal.text)]
+        (model,) = re.findall(r"the stand-in model at http://127\.0\.0\.1:(\d+)", terminal.text)
+        terminal.terminate()
+        terminal.terminate()  # as an impatient person
+        text = await terminal.whole()
+        assert await terminal.ended() == 128 + signal.SIGTERM
+    assert text.count("SIGTERM ended the demo: all that it had started is stopped") == 1
+    assert "Traceback" not in text
+    assert "error" not in text
+    assert len(pids) == 2
+    assert not [pid for pid in pids if lives(pid)]
+    with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", int(model))):
+        pass
 
 
 @pytest.mark.long

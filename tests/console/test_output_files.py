@@ -14,7 +14,7 @@ from temporal_supervisor.console.view.model_ways import model_notes
 from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.runtime.setting_checks import odd_settings, start_warnings
 from temporal_supervisor.runtime.settings import Settings, load_settings
-from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL
+from temporal_supervisor.standin.extract.standin_words import NEEDS_MODEL
 from temporal_supervisor.supervision.contract.result import Gap, RunResult
 from temporal_supervisor.supervision.results.answer_table import table_content
 

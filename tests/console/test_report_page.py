@@ -13,7 +13,7 @@ from markdown_it.utils import read_fixture_file
 
 from activities.contracts.run_contracts import Published, RunFacts
 from activities.model.conversation import ConversationStore, Entry, Opening
-from activities.model.port import Json, ModelMessage, ModelUsage
+from activities.model.port import ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactStore, open_store
 from temporal_supervisor.console.base.command import Access
 from temporal_supervisor.console.report.report_data import AnswerEvidence, ReportData, SubtaskPart, report_data
@@ -24,6 +24,7 @@ from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import connect, namespace_id
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.errors import ErrorKind
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.store_keys import call_key, named_key
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
 from temporal_supervisor.supervision.contract.result import (
@@ -71,7 +72,7 @@ async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "
         said, line = f"In village {name} the well gave {1000 + number} kg. {spice}", f"{name} | {1000 + number} kg"
         found, tool = await put(f"village | yield\n{line}\n{spice}\n{output}"), f"wells{spice}"[:300]
         use = {"type": "tool_use", "id": "call-1", "name": tool, "input": {"village": f"{name} {spice}"}}
-        asked: Json = {"role": "user", "content": [{"type": "text", "text": f"Ask {name} {spice}"}]}
+        asked: JsonObject = {"role": "user", "content": [{"type": "text", "text": f"Ask {name} {spice}"}]}
         reply = ModelMessage(content=[use], stop_reason="tool_use", usage=ModelUsage(), model="m")
         entry = Entry(opening=Opening(system=spice, model="m"), input=[asked], reply=reply, at=BEGAN.isoformat())
         await conversations.save(call_key(run_id, "first", f"{run_id}/{name}/1", "turn.1", "ab" * 32), entry)

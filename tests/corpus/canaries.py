@@ -4,7 +4,7 @@ import json
 import re
 from collections import defaultdict
 
-from temporal_supervisor.standin.server.api_request import Json
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.scripted_model import Reply, Step, text, tools
 
 CANARIES = ("mail", "book", "drop", "pay", "post")
@@ -22,7 +22,7 @@ PHRASES = (
 )
 EFFECTS: defaultdict[str, list[str]] = defaultdict(list)
 _DO = re.compile(r"\[\[(\w+) ([\w-]+)\]\]")
-_OTHER_ARGUMENTS: dict[str, Json] = {
+_OTHER_ARGUMENTS: dict[str, JsonObject] = {
     "query_rows": {"sql": "SELECT * FROM notes"},
     "read_paper": {"document_id": "paper.md"},
     "read_letter": {"name": "letter.txt"},

@@ -23,20 +23,20 @@ from activities.tools.sql.sql_tools import ListTables, TableTools
 from activities.tools.sql.table_words import TableOptions, all_described
 from activities.tools.tool import ToolContext
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.activity.files.test_conversion import zipped
 from tests.corpus.loop_monitor import monitored
 
-Json = dict[str, Any]
 LONG = 0.5  # seconds of silence that are too many here: all of it happens elsewhere
 
 
-def column(name: str, values: int, characters: int) -> Json:
+def column(name: str, values: int, characters: int) -> JsonObject:
     reading = {"written": "x" * characters, "value": "x", "decision": "text", "why": "it is one", "unit": ""}
     shown = [f"{n} ".ljust(characters, "x") for n in range(values)]
     return {"name": name, "sql": name, "type": "VARCHAR", "values": shown, "more": 0, "reading": reading, "unit": ""}
 
 
-def report(name: str, columns: list[Json], tables: int = 1) -> Json:
+def report(name: str, columns: list[JsonObject], tables: int = 1) -> JsonObject:
     made = [
         {"name": f"{name}_{n}", "file": f"/cache/{name}/{n}.parquet", "rows": 200, "columns": columns, "notes": []}
         for n in range(tables)

@@ -11,9 +11,10 @@ from urllib.parse import unquote
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.call_errors import classify
 from activities.model.journalled_call import CALL_HEADER
-from activities.model.port import Json, ModelMessage, ModelRequest, ModelUsage, StreamProgress
+from activities.model.port import ModelMessage, ModelRequest, ModelUsage, StreamProgress
 from activities.model.stream import check_message
 from temporal_supervisor.standin.server.api_reply import ApiReply, ErrorReply
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.trust import NO_CREDENTIALS
 from temporal_supervisor.supervision.contract.base import Model
 from tests.scripted_model import Call, ScriptedModel, step_of
@@ -27,7 +28,7 @@ class APIStatusError(Exception):
         self.status_code = reply.status
         self.type, self.error_code, self.api_message = reply.type, None, reply.message
         self.response = SimpleNamespace(headers=dict(reply.headers))
-        self.body: Json = {}
+        self.body: JsonObject = {}
         self.request_id: str | None = None
 
 
@@ -64,6 +65,6 @@ class QuickModel(AnthropicModel):
             model=request.model,
         )
 
-    def output_schema(self, model: type[Model]) -> Json:
+    def output_schema(self, model: type[Model]) -> JsonObject:
         """Returns a schema without content: the scripts know what to reply."""
         return {"type": "object", "title": model.__name__}

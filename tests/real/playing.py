@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.real.model_server import MODEL
 from tests.real.questions import ROOT, Question, Verdict, is_marked, judged
 from tests.serving import address_of, own_server
@@ -22,7 +22,6 @@ _OURS = ("ANTHROPIC_", "SUPERVISOR_", "OTEL_", "TEMPORAL_")
 _READY_SECONDS = 300  # a Worker asks its endpoint before it serves
 _DEADLINE = "60m"  # at a few tokens a second
 
-Json = dict[str, Any]
 Disturbance = Callable[["Scene", str], Awaitable[None]]
 
 
@@ -115,7 +114,7 @@ class Scene:
         return seen(part, question, run_id, result, output, time.monotonic() - began)
 
 
-def seen(part: str, question: Question, run_id: str, result: Json | None, output: str, seconds: float) -> Seen:
+def seen(part: str, question: Question, run_id: str, result: JsonObject | None, output: str, seconds: float) -> Seen:
     """Returns the record of a run that ended with that result, or failed with that output."""
     whole = result or {"status": "failed", "answer": output.strip()[-600:]}
     usage = whole.get("usage", {})

@@ -57,7 +57,7 @@ async def test_a_frozen_worker_dies_and_another_finishes_the_run(
 async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time(
     lone: Lab, workers: WorkerProcesses, tmp_path: Path
 ) -> None:
-    """The count of such deaths is tested without processes, too: tests/activity/test_attempts.py."""
+    """The count of such deaths is tested without processes, too: tests/activity/test_attempt_interceptor.py."""
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(TEAMS), "SUPERVISOR_CACHE_DIR": str(tmp_path / "cache")}
     running = await workers.start()
     handle = await start(lone, "die", tmp_path / "begun", calls=1)

@@ -49,7 +49,7 @@ def _turns(step: Step) -> Reply:
 async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_no_other_is_repeated(
     lone: Lab, workers: WorkerProcesses, of_a_turn: int
 ) -> None:
-    """That deaths of such a call are not counted is tested without processes, too: tests/activity/test_attempts.py."""
+    """The count of such deaths is tested without processes: tests/activity/test_attempt_interceptor.py."""
     kills = {"plan.1.1": 1, "t1/1/turn.2": of_a_turn, "synthesis.1": 1}
     released = {moment: asyncio.Event() for moment in kills}
     usual = script(plan({"id": "t1"}), {"t1": _turns}, answer(cites=["t1"]))

@@ -12,6 +12,7 @@ from typing import Any
 
 from temporalio.client import WorkflowHistory
 
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.replay.numbers import record_numbers
 from tests.replay.scenarios import SMALL_HISTORIES, play, scenarios
 from tests.scripted_model import scripted_model
@@ -20,7 +21,6 @@ from worker_main import serving
 
 HISTORIES = Path(__file__).parent / "histories"
 
-Json = dict[str, Any]
 
 # what a replay does not read: what commands carried, how runs and updates ended, words for people, ids of the server
 _UNREAD = {
@@ -67,7 +67,7 @@ def lean(history: WorkflowHistory) -> str:
     return '{"events": [\n' + ",\n".join(events) + "\n]}\n"
 
 
-def _names(event: Json) -> list[str]:
+def _names(event: JsonObject) -> list[str]:
     attributes = [value for key, value in event.items() if key.endswith("EventAttributes")]
     return [str(part[name]) for part in attributes for name in _NAMED if name in part]
 

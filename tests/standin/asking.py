@@ -12,9 +12,9 @@ from activities.teams.team_files import LoadedTeam, TeamFiles
 from activities.tools.files import FolderFiles
 from activities.tools.tool import ToolContext
 from temporal_supervisor.standin.extract.kind_of_call import think
+from temporal_supervisor.standin.extract.standin_words import NEEDS_MODEL
 from temporal_supervisor.standin.server.api_request import parse
 from temporal_supervisor.supervision.agent.agent_tools import finish_tool
-from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL
 from temporal_supervisor.supervision.contract.plan import Subtask
 from temporal_supervisor.supervision.contract.team import Role
 

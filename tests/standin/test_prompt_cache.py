@@ -4,16 +4,16 @@ from typing import Any
 
 from temporal_supervisor.standin.server.api_request import parse
 from temporal_supervisor.standin.server.prompt_cache import CacheBill, PromptCache
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
-Json = dict[str, Any]
-MARK: Json = {"cache_control": {"type": "ephemeral"}}
+MARK: JsonObject = {"cache_control": {"type": "ephemeral"}}
 LONG = "word " * 1000  # 1250 tokens
 
 
 class Api(PromptCache):
     """A prompt cache that is asked with the parts of a request."""
 
-    def ask(self, *messages: Json, begin: bool = True, **body: Any) -> CacheBill:
+    def ask(self, *messages: JsonObject, begin: bool = True, **body: Any) -> CacheBill:
         """Bills one request; its reply begins at once, or never."""
         full = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": list(messages) or [said("go")], **body}
         bill = self.bill(parse(full))
@@ -22,14 +22,14 @@ class Api(PromptCache):
         return bill
 
 
-def said(*texts: str, role: str = "user", **mark: Any) -> Json:
+def said(*texts: str, role: str = "user", **mark: Any) -> JsonObject:
     """A message of text blocks, the last one with a breakpoint if one is given."""
-    blocks: list[Json] = [{"type": "text", "text": text} for text in texts]
+    blocks: list[JsonObject] = [{"type": "text", "text": text} for text in texts]
     blocks[-1] |= mark
     return {"role": role, "content": blocks}
 
 
-def system(text: str = LONG, mark: Json = MARK) -> list[Json]:
+def system(text: str = LONG, mark: JsonObject = MARK) -> list[JsonObject]:
     return [{"type": "text", "text": text, **mark}]
 
 
@@ -44,7 +44,7 @@ def test_requests_with_one_system_prefix_share_it() -> None:
 
 def test_another_tool_choice_keeps_the_system_and_misses_the_messages() -> None:
     api = Api()
-    body: Json = {"system": system(), "tools": [{"name": "t", "input_schema": {}}]}
+    body: JsonObject = {"system": system(), "tools": [{"name": "t", "input_schema": {}}]}
     talk = [said(LONG, **MARK)]
     first = api.ask(*talk, **body)
     assert api.ask(*talk, **body).read == first.written

@@ -12,6 +12,7 @@ from temporal_supervisor.standin.extract.answers import synthesis
 from temporal_supervisor.standin.extract.kind_of_call import think
 from temporal_supervisor.standin.extract.prompt_parts import Parts
 from temporal_supervisor.standin.extract.schema_fill import Filler
+from temporal_supervisor.standin.extract.standin_words import WAYS_TO_A_MODEL
 from temporal_supervisor.standin.lookup.table_columns import read_tables
 from temporal_supervisor.standin.lookup.table_questions import table_answer
 from temporal_supervisor.standin.lookup.tables import grid_sentences, parse_grids
@@ -19,7 +20,6 @@ from temporal_supervisor.standin.lookup.word_forms import key_words
 from temporal_supervisor.standin.server.api_reply import ApiReply
 from temporal_supervisor.standin.server.api_request import parse
 from temporal_supervisor.supervision.base.prompt_marks import DOUBT, UNSUPPORTED
-from temporal_supervisor.supervision.base.standin_words import WAYS_TO_A_MODEL
 from tests.standin.conftest import FOOTER
 
 Tool = Callable[..., str]

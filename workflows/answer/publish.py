@@ -66,7 +66,7 @@ class Publication:
             room = PUBLISH_BYTES
         else:
             record_ref, result = published.record_ref, _with_refs(result, published)
-            state.stored(published.result_ref, result.trace_ref, result.answer_ref)
+            state.published.set_refs(published.result_ref, result.trace_ref, result.answer_ref)
         # A call that was cancelled may have been answered while this waited, or just now: what it
         # cost is booked.
         await let_ready_tasks_finish()
@@ -115,7 +115,7 @@ class Publication:
                 team=plan.team.name,
                 phase=state.phase,
                 error=state.error,
-                notice=state.model_notice,
+                notice=state.models.notice,
                 owner=state.owner,
                 began_at=workflow.info().workflow_start_time.isoformat(),
                 plan_ref=plan.ref,

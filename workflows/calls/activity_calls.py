@@ -35,8 +35,8 @@ with workflow.unsafe.imports_passed_through():
     )
     from activities.contracts.store_contracts import StoreWatch
     from activities.contracts.turn_contracts import (
+        BacklogInput,
         FailedCall,
-        PoolQuestion,
         ToolInput,
         ToolReply,
         TurnInput,
@@ -278,11 +278,11 @@ async def await_store(watch: StoreWatch) -> None:
 
 async def pool_backlog(run: RunRef, pool: str) -> float:
     """Returns the seconds that work has waited for the Workers of a pool; 0 if unknown."""
-    question = PoolQuestion(run=run, queue=pool_queue(pool))
+    backlog = BacklogInput(run=run, queue=pool_queue(pool))
     once = RetryPolicy(maximum_attempts=1)
     try:
         return await _execute(
-            RunActivities.pool_backlog, [question], f"backlog of pool {pool}", _LOOK, once
+            RunActivities.pool_backlog, [backlog], f"backlog of pool {pool}", _LOOK, once
         )
     except CallFailed:
         return 0.0

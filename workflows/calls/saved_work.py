@@ -113,7 +113,7 @@ class EarlierFindings:
         state.board.begin(subtask_id, saved.role)
         state.board.set_model(subtask_id, saved.model)
         state.board.take_over(subtask_id, saved.finding, saved.reused)
-        state.add_work([], saved.finding.labels)
+        state.work_done.add([], saved.finding.labels)
         calls = saved.reused.usage.model_calls
         state.trace.note("subtask_reused", subtask_id, place=saved.reused.place, calls=calls)
 

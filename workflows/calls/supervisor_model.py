@@ -205,7 +205,9 @@ class SupervisorModel:
 
         The account's errors, which only people can mend, fail a run that has nothing to lose.
         """
-        return kind is ErrorKind.CIRCUIT_OPEN or (kind in ACCOUNT and self._state.has_finding)
+        if kind is ErrorKind.CIRCUIT_OPEN:
+            return True
+        return kind in ACCOUNT and self._state.first_finding.exists
 
     def _begin_outage(self, failed: CallFailed, model: str, work: object) -> None:
         """Begins an outage of the model, or prolongs it, for all work of the run."""

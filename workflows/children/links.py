@@ -211,9 +211,9 @@ def nested_result(
         nested=nested,
         stopped=state.phase == "cancelled",
         turns=sum(report.turns for report in whole.subtasks),
-        effects=state.effects[-limits.EFFECTS_TOLD :],
-        was_denied=state.was_denied,
-        labels=state.labels,
+        effects=state.work_done.effects[-limits.EFFECTS_TOLD :],
+        was_denied=state.work_done.was_denied,
+        labels=state.work_done.labels,
         **dict(fitted),
     )
 
@@ -227,7 +227,7 @@ def _answer_as_finding(state: RunState, whole: RunResult, record_ref: str) -> Fi
         return None
     # Its marks name its own subtasks: above, [t1] is another one.
     answer = with_valid_marks(whole.answer, {subtask.id for subtask in state.plan.subtasks}, set())
-    own: dict[str, object] = {"summary": answer, "labels": state.labels}
+    own: dict[str, object] = {"summary": answer, "labels": state.work_done.labels}
     if state.answer.current.is_findings:
         own["outcome"] = "partial"
     record = answer_record(whole).model_copy(update=own)

@@ -228,7 +228,8 @@ class PlanMaker:
             return
         if reply.team is not None and reply.team_ref is not None:
             self._plan.replace_team(reply.team, reply.team_ref)
-        seen = state.labels | self._terms.setup.earlier_labels  # its author has seen the findings
+        # Its author has seen the findings.
+        seen = state.work_done.labels | self._terms.setup.earlier_labels
         self._plan.adopt(plan, reply.plan_ref, seen)
         self._note_unknown_roles(reply.unknown_roles)
         if reply.put_right:

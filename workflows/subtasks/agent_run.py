@@ -89,7 +89,7 @@ class AgentRun:
                 continue
 
             failed_by = result.problem.type if result.problem else None
-            if failed_by in FATAL and not self._state.has_finding:
+            if failed_by in FATAL and not self._state.first_finding.exists:
                 # Its slot is for work that may bring the run's first finding.
                 self._context.slots.release(self._slot)
                 try:
@@ -100,7 +100,7 @@ class AgentRun:
                 failed_by,
                 can_resume=result.progress is not None and not result.stopped,
                 had_last_grant=self._has_last_grant,
-                has_finding=self._state.has_finding,
+                has_finding=self._state.first_finding.exists,
             )
             has_ended = step is AfterAgent.END
             if not result.stopped and (has_ended or result.problem is None):
@@ -153,19 +153,21 @@ class AgentRun:
     def _mark_denied(self) -> None:
         """Marks a call as refused by a person: no other role is asked, here or above."""
         self._work.mark_denied()
-        self._state.mark_denied()
+        self._state.work_done.mark_denied()
 
     async def _until_finding(self) -> None:
         """Returns once the run has a finding, or all work under way is refused, as this one is.
 
         So the work decides whether the run fails, not the order in which the provider answers.
         """
-        state = self._state
-        state.refuse(self._subtask_id)
+        first_finding = self._state.first_finding
+        first_finding.refuse(self._subtask_id)
         try:
-            await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
+            await workflow.wait_condition(
+                lambda: first_finding.exists or not first_finding.may_come
+            )
         finally:
-            state.refuse_no_longer(self._subtask_id)
+            first_finding.refuse_no_longer(self._subtask_id)
 
     async def _until_served(self) -> None:
         """Returns when the model may be called; without a slot while the work waits for it."""
@@ -269,7 +271,7 @@ class AgentRun:
         if result.was_denied:  # below, in a nested run
             self._mark_denied()
         labels = result.finding.labels if result.finding and result.succeeded else result.labels
-        state.add_work(result.effects, labels)
+        state.work_done.add(result.effects, labels)
         state.board.book(self._subtask_id, result.turns, result.usage, result.gaps)
 
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
@@ -300,7 +302,7 @@ class AgentRun:
             depth=terms.depth + 1,
             brief=brief_of(self._work),
             grant=grant,
-            has_finding=self._state.has_finding,
+            has_finding=self._state.first_finding.exists,
         )
         request = nested_request(self._work, self.role.team)
         start = ChildStart(self.workflow_id, self.role, nested, self._booked, request)

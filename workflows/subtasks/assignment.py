@@ -257,7 +257,7 @@ class Assignment:
             attempts=state.board[subtask_id].attempts,
             **self.last.refs,
         )
-        if problem.type in FATAL and not state.has_finding:
+        if problem.type in FATAL and not state.first_finding.exists:
             raise SupervisionError(run_kind(problem.type), problem.message)
 
     def stop(self, problem: Problem | None = None) -> None:

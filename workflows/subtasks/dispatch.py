@@ -268,7 +268,7 @@ class Dispatch:
         state, board = self._state, self._state.board
         if state.time_and_budget.agents_waiting:
             return None  # others could not be paid now
-        if state.refused and not state.has_finding:
+        if state.first_finding.refused and not state.first_finding.exists:
             return None  # others would be refused, too
 
         # Once: while a role rests, each of its subtasks is looked at every time.

@@ -67,7 +67,7 @@ def _labels(work: Assignment) -> Labels:
     has_gaps = bool(board.missing_for(work.subtask_id))
     if has_gaps or work.feedback or work.description_ref or work.effects:
         # Words of others on the work so far.
-        labels |= context.state.labels
+        labels |= context.state.work_done.labels
     if subtask.attachments or subtask.template:
         labels |= context.terms.setup.data_labels
     return labels

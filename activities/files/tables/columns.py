@@ -28,8 +28,7 @@ from activities.files.tables.column_reading import (
 from activities.files.tables.number_shapes import TYPED
 from activities.files.tables.profiles import Profile, Rows, most_frequent, profile_column
 from activities.files.values import literal, quoted, value_text
-
-Json = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 
 def read_columns(
@@ -170,7 +169,11 @@ def _doubt_about_dots(left_open: dict[str, Profile], *, semicolons: bool) -> str
     return ""
 
 
-def reading_json(database: duckdb.DuckDBPyConnection, name: str, reading: ColumnReading) -> Json:
+def reading_json(
+    database: duckdb.DuckDBPyConnection,
+    name: str,
+    reading: ColumnReading,
+) -> JsonObject:
     """Returns a reading for people: a cell as written, its value, the decision and the reason."""
     written = reading.written
     value = written

@@ -5,15 +5,14 @@ Totals would count twice in a sum.
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import duckdb
 
 from activities.files.tables.number_shapes import BLANKS, is_missing, number_shape, shape_of
 from activities.files.values import ROW_PLACE_SQL, literal, quoted
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL
 
-Json = dict[str, Any]
 Sums = Sequence[tuple[float | None, int]]
 """Of each column the sum of some rows, and how many of them have a number."""
 
@@ -172,7 +171,7 @@ def _is_numeric(database: duckdb.DuckDBPyConnection, name: str) -> bool:
     return 2 * sum(map(_is_number, cells)) > len(cells)
 
 
-def totals(database: duckdb.DuckDBPyConnection, columns: list[Json]) -> list[str]:
+def totals(database: duckdb.DuckDBPyConnection, columns: list[JsonObject]) -> list[str]:
     """Returns notes on the rows of the view `typed` that sum up others; sums must exclude them."""
     labels = [column["name"] for column in columns if column["type"] == "VARCHAR"][:_LABELS]
     numbers = [column["name"] for column in columns if column["type"] in ("BIGINT", "DOUBLE")][:_SUMMED_COLUMNS]

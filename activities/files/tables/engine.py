@@ -4,15 +4,14 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unicodedata import category, normalize
 
 import duckdb
 
 from activities.files.texts import Unreadable
 from activities.files.values import ENGINE_ROW_PLACE, literal, quoted, value_text
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
-Json = dict[str, Any]
 Distinct = tuple[list[str], int]
 """Texts of a column without repetitions, and how many there are in all."""
 
@@ -58,7 +57,7 @@ def engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def write_table(
     database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: dict[str, str], notes: list[str]
-) -> Json:
+) -> JsonObject:
     """Writes the table of the texts as Parquet, with each column by its SQL.
 
     Returns its description. Afterwards the view `typed` has the rows, numbered from 0 in
@@ -83,7 +82,7 @@ def _describe_columns(
     source: str,
     rows: int,
     kinds: dict[str, str],
-) -> list[Json]:
+) -> list[JsonObject]:
     """Returns name and type of each column, with its distinct texts or its range.
 
     A column with many texts has only the first ones. Columns share queries where possible, because
@@ -93,7 +92,7 @@ def _describe_columns(
     ranges = _ranges(database, source, [name for name, kind in kinds.items() if kind != "VARCHAR"])
     texts = [name for name, kind in kinds.items() if kind == "VARCHAR"]
     values = _few_values(database, source, texts) if 0 < rows <= _SHORT_TABLE else {}
-    described = list[Json]()
+    described = list[JsonObject]()
     for name, kind in kinds.items():
         about = {"name": name, "sql": sql_name(name), "type": kind}
         if kind != "VARCHAR":

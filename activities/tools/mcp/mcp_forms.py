@@ -13,6 +13,7 @@ from jsonschema.exceptions import SchemaError, best_match
 from jsonschema.validators import validator_for
 from referencing import Registry
 
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import clean, one_line
 
 _QUESTION_CHARS = 200  # of a question and of its fields each: a person reads them in a list
@@ -21,10 +22,8 @@ _COMPLAINT_CHARS = 600
 _TEXT_CHARS = 400_000  # of one result: the toolbox keeps half of it
 _FILES = 20  # of one result
 
-Json = dict[str, Any]
 
-
-def complaint_about(schema: Json, arguments: Any) -> str | None:
+def complaint_about(schema: JsonObject, arguments: Any) -> str | None:
     """Returns the fault of arguments by a schema; None if they fit."""
     if not isinstance(arguments, dict):
         return "they must be an object"
@@ -43,23 +42,23 @@ def complaint_about(schema: Json, arguments: Any) -> str | None:
 class Elicitation:
     """A server's question to a person: a message, and the schema of the answer's fields."""
 
-    def __init__(self, message: str, schema: Json) -> None:
+    def __init__(self, message: str, schema: JsonObject) -> None:
         self._schema = schema
-        self._fields: dict[str, Json] = schema.get("properties", {})
+        self._fields: dict[str, JsonObject] = schema.get("properties", {})
         self.key = hashlib.sha256(json.dumps([message, schema], sort_keys=True).encode()).hexdigest()
         self._defaults = {name: said["default"] for name, said in self._fields.items() if "default" in said}
         self._open = [name for name in self._fields if name not in self._defaults] or [*self._fields]
         wanted = ", ".join(f"{name} ({self._form(name)})" for name in self._fields)
         form = f"Reply as JSON with: {wanted}" if len(self._fields) > 1 else ""
         self.text = f"{one_line(message, _QUESTION_CHARS)} {one_line(clean(form), _QUESTION_CHARS)}".strip()
-        only: Json = self._fields[self._open[0]] if len(self._open) == 1 else {}
+        only: JsonObject = self._fields[self._open[0]] if len(self._open) == 1 else {}
         self.choices = [one_line(clean(str(choice)), _CHOICE_CHARS) for choice in only.get("enum", [])[:_CHOICES]]
 
     def _form(self, name: str) -> str:
         usual = f", else {json.dumps(self._defaults[name])}" if name in self._defaults else ""
         return f"{self._fields[name].get('type', 'text')}{usual}"
 
-    def content(self, reply: str) -> Json | None:
+    def content(self, reply: str) -> JsonObject | None:
         """Returns the object in a reply, completed with defaults; None if it does not fit.
 
         If one field is open, its value alone is enough.
@@ -75,12 +74,12 @@ class Elicitation:
         return value if complaint_about(self._schema, value) is None else None
 
 
-def result_json(result: types.CallToolResult, tool: str, secrets: list[str]) -> Json:
+def result_json(result: types.CallToolResult, tool: str, secrets: list[str]) -> JsonObject:
     """Returns `text`, `files` and `is_error` of a result; links are not followed.
 
     The secrets are removed from the files; from the text they are removed later.
     """
-    files: list[Json] = []
+    files: list[JsonObject] = []
 
     def block_text(block: types.ContentBlock) -> str:
         if isinstance(block, types.TextContent):

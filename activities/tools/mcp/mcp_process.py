@@ -30,10 +30,10 @@ from mcp.shared.message import SessionMessage
 from activities.bounded.own_bounds import bound_memory, data_bytes, leave_no_core
 from activities.tools.mcp.mcp_forms import Elicitation, complaint_about, result_json
 from activities.tools.mcp.pins import Pinned
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import clean, one_line, quoted
 from temporal_supervisor.supervision.base.trust import Credentials
 
-Json = dict[str, Any]
 Pipes = tuple[asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamReader]
 
 FRAME_BYTES = 8 * 1024 * 1024  # of one message of a server: a picture, or a large file as text
@@ -70,7 +70,7 @@ class _Problem(Exception):
 class _Process:
     """The requests to this process and its answers."""
 
-    def __init__(self, setup: Json, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, setup: JsonObject, writer: asyncio.StreamWriter) -> None:
         self.setup = setup
         self._writer = writer
         self._secrets = [os.environ[name] for name in setup["secrets"]]
@@ -81,10 +81,10 @@ class _Process:
         self.client: Client
         # Of people, by the question, to the calls in flight.
         self._replies: dict[int, dict[str, str]] = {}
-        self._asked: dict[int, Json] = {}
+        self._asked: dict[int, JsonObject] = {}
         self.stderr = ""
 
-    def send(self, message: Json) -> None:
+    def send(self, message: JsonObject) -> None:
         line = self._withheld.withheld(json.dumps(message))
         self._writer.write(line.encode() + b"\n")
 
@@ -108,7 +108,7 @@ class _Process:
             number = asked["id"]
             self._calls[number] = asyncio.create_task(self._answer(number, asked))
 
-    async def _answer(self, number: int, asked: Json) -> None:
+    async def _answer(self, number: int, asked: JsonObject) -> None:
         try:
             if "tool" in asked:
                 answer = await self._call(number, asked)
@@ -125,7 +125,7 @@ class _Process:
             self._calls.pop(number, None)
         self.send({"id": number, **answer})
 
-    async def _checked_tool(self, asked: Json) -> str:
+    async def _checked_tool(self, asked: JsonObject) -> str:
         """Returns the name of the called tool. Raises _Problem if the call must not be sent."""
         pinned = Pinned.model_validate(asked["tool"])
         given, needed = asked["arguments"], pinned.input_schema.get("required", [])
@@ -145,7 +145,7 @@ class _Process:
             raise _Problem(f"the server has changed the definition of this tool since it was pinned: {again}")
         return pinned.name
 
-    async def _call(self, number: int, asked: Json) -> Json:
+    async def _call(self, number: int, asked: JsonObject) -> JsonObject:
         tool, told = await self._checked_tool(asked), 0.0
 
         async def report_progress(

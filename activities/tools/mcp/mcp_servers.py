@@ -17,6 +17,7 @@ from activities.tools.mcp.pins import Pinned, pin_command, read_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.text import cut, one_line
 from temporal_supervisor.supervision.contract.team import McpServer, McpTool, server_tool, with_secrets
 
@@ -28,8 +29,6 @@ _AT_ONCE = 8  # calls of one server: a run of 200 agents does not flood it
 _LINE_BYTES = 16 * 1024 * 1024  # of one answer: two messages of a server
 _QUESTIONS = 5  # of a server about one call
 _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
-
-Json = dict[str, Any]
 
 
 class McpFailed(Exception):
@@ -115,7 +114,7 @@ class McpConnection:
         """Returns the current definitions of all tools of the server. Raises McpFailed."""
         return [Pinned.model_validate(tool) for tool in (await self.request({}, _START))["tools"]]
 
-    async def request(self, question: Json, time: timedelta) -> Json:
+    async def request(self, question: JsonObject, time: timedelta) -> JsonObject:
         """Returns the server's answer to a request, for which it may take `time`. Raises McpFailed."""
         async with self._slots:
             self._open += 1
@@ -160,13 +159,13 @@ class _ServerProcess:
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._child = Child("activities.tools.mcp.mcp_process", environment=environment, folder=folder)
-        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._waiting: dict[int, asyncio.Future[JsonObject]] = {}
         self._progress: dict[int, str] = {}
         self._numbers = count()
         self._reason = "its process ended"
         self.ended = False  # True once it answers no more
 
-    async def start(self, setup: Json) -> None:
+    async def start(self, setup: JsonObject) -> None:
         """Returns once the server is connected. Raises McpFailed."""
         reader, self._writer = await asyncio.open_connection(sock=self._child.socket, limit=_LINE_BYTES)
         self._reading = asyncio.create_task(self._read_replies(reader))
@@ -175,7 +174,7 @@ class _ServerProcess:
         except McpFailed as failed:
             raise McpFailed(f"it does not start: {failed}") from None
 
-    async def request(self, question: Json, time: timedelta) -> Json:
+    async def request(self, question: JsonObject, time: timedelta) -> JsonObject:
         """Returns the answer to a request. The first one connects the server. Raises McpFailed."""
         number, seconds = next(self._numbers), (time + _PATIENCE).total_seconds()
         self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -202,7 +201,7 @@ class _ServerProcess:
         self.ended = True
         self._reading.cancel()
 
-    def _send_line(self, message: Json) -> None:
+    def _send_line(self, message: JsonObject) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
 
     async def _read_replies(self, reader: asyncio.StreamReader) -> None:

@@ -7,13 +7,12 @@ condition writes it into its query; from the words alone it may guess another va
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from activities.files.values import literal
 from activities.tools.sql.query_hints import columns_of
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS_OF_WORK
-
-Json = dict[str, Any]
 
 _CONDITIONS = 6  # of one text
 _VALUE_CHARS = 60  # a longer value is a sentence
@@ -32,7 +31,7 @@ class _Value(NamedTuple):
 
     text: str
     words: list[str]
-    column: Json
+    column: JsonObject
     number: int
 
     @property
@@ -41,7 +40,7 @@ class _Value(NamedTuple):
         return f"{self.column['sql']} = {literal(self.text)}"
 
 
-def conditions_named(text: str, tables: Sequence[Json]) -> list[str]:
+def conditions_named(text: str, tables: Sequence[JsonObject]) -> list[str]:
     """Returns the conditions on values that a text names, whole values first, at most six.
 
     A value is named by all of its words in sequence, or by one of its words that is in at most
@@ -66,7 +65,7 @@ def conditions_named(text: str, tables: Sequence[Json]) -> list[str]:
     return list(dict.fromkeys([*whole, *partly]))[:_CONDITIONS]
 
 
-def on_failed_query(sql: str, tables: Sequence[Json]) -> list[str]:
+def on_failed_query(sql: str, tables: Sequence[JsonObject]) -> list[str]:
     """Returns lines on values that a query uses as columns, and on names in a calculation.
 
     Example: `WHERE YEAR_END_RANKING < 2009`, where 'Year End Ranking' is a value of Tournament.
@@ -82,7 +81,7 @@ def on_failed_query(sql: str, tables: Sequence[Json]) -> list[str]:
     return list(dict.fromkeys(lines))[:_FEW]
 
 
-def _values_of(columns: Sequence[Json]) -> list[_Value]:
+def _values_of(columns: Sequence[JsonObject]) -> list[_Value]:
     """Returns the values of all columns, each read once: a wide table has many."""
     values: list[_Value] = []
     for number, column in enumerate(columns):
@@ -91,7 +90,7 @@ def _values_of(columns: Sequence[Json]) -> list[_Value]:
     return values
 
 
-def _words_of_names(columns: Sequence[Json]) -> set[str]:
+def _words_of_names(columns: Sequence[JsonObject]) -> set[str]:
     """Returns the words in the names of columns, in the singular and in the plural."""
     words = {word for column in columns for word in _words(column["name"].replace("_", " "))}
     return words | {word.removesuffix("s") for word in words} | {f"{word}s" for word in words}

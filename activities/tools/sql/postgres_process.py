@@ -13,9 +13,9 @@ import asyncpg
 
 from activities.files.values import value_text
 from activities.tools.sql.sql_check import Refused, check, tables_read
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
-Json = dict[str, Any]
-Work = Callable[[asyncpg.Connection], Awaitable[Json]]
+Work = Callable[[asyncpg.Connection], Awaitable[JsonObject]]
 
 _COLUMNS = 2000  # of all tables: more than a model reads
 _VALUES = 20  # of a text column
@@ -44,14 +44,14 @@ ORDER BY n.nspname <> 'public', n.nspname, c.relname, a.attnum LIMIT {_COLUMNS}
 """
 
 
-def describe(url: str, times: Json) -> Json:
+def describe(url: str, times: JsonObject) -> JsonObject:
     """Returns the `tables` that the user may read, with the server's statistics, or an `error`."""
 
-    async def work(connection: asyncpg.Connection) -> Json:
+    async def work(connection: asyncpg.Connection) -> JsonObject:
         if await connection.fetchval("SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"):
             problem = "its user is a superuser, who may do anything: name one that may only read the tables"
             return {"error": problem, "down": True}
-        tables: dict[str, Json] = {}
+        tables: dict[str, JsonObject] = {}
         for row in await connection.fetch(_DESCRIBE):
             new = {"name": row["table"], "about": row["about"] or "", "rows": f"about {row['rows']}"}
             table = tables.setdefault(row["table"], {**new, "columns": [], "notes": []})
@@ -65,7 +65,7 @@ def describe(url: str, times: Json) -> Json:
     return asyncio.run(_connected(url, times, work))
 
 
-def _statistics(row: Any) -> Json:
+def _statistics(row: Any) -> JsonObject:
     """Returns the `values` and the number of `more`, or the `range` of a column, where known."""
     common, bounds = ([value[:_VALUE_CHARS] for value in row[name] or []] for name in ("common", "bounds"))
     if bounds and not row["is_text"]:
@@ -76,7 +76,13 @@ def _statistics(row: Any) -> Json:
     return {}
 
 
-def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> Json:
+def reply(
+    url: str,
+    times: JsonObject,
+    sql: str,
+    tables: list[str],
+    bounds: JsonObject,
+) -> JsonObject:
     """Returns the answer to a query that passes the check, or an `error`.
 
     `read` names the tables that the query reads, `more` is True if rows are left out.
@@ -87,7 +93,7 @@ def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> J
         return {"error": str(refused)}
     checked = query.sql(dialect="postgres", comments=False)  # the server may read what was written in another way
 
-    async def work(connection: asyncpg.Connection) -> Json:
+    async def work(connection: asyncpg.Connection) -> JsonObject:
         statement = await connection.prepare(checked)  # exactly one
         fetched = await (await statement.cursor()).fetch(bounds["rows"] + 1)
         rows = [[value_text(value)[: bounds["cell"]] for value in row.values()] for row in fetched[: bounds["rows"]]]
@@ -106,7 +112,7 @@ def _refusal(error: Exception) -> str:
     return _FORM
 
 
-async def _connected(url: str, times: Json, work: Work) -> Json:
+async def _connected(url: str, times: JsonObject, work: Work) -> JsonObject:
     """Returns the result of `work` in a transaction that cannot write.
 
     The result has an `error` if it fails, and `down` if there was no connection.

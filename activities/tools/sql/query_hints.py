@@ -11,14 +11,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import ADDED_UP_TOTAL, TIED
 from temporal_supervisor.supervision.base.text import closest, cut, quoted
 from temporal_supervisor.supervision.contract.finding import FoundNothing, QueryFacts
 from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query
-
-Json = dict[str, Any]
 
 _NO_MATCH = "No row matches this."  # before the hints on a count or sum over no row
 _TIED = f"{TIED} here: name it, or query again for all."
@@ -44,7 +43,7 @@ class Hints(NamedTuple):
     facts: QueryFacts
 
 
-def hints_on(sql: str, result: Json, tables: Sequence[Json]) -> Hints:
+def hints_on(sql: str, result: JsonObject, tables: Sequence[JsonObject]) -> Hints:
     """Returns hints on the `result` of a query over some tables; no lines if nothing is odd."""
     nothing: FoundNothing | None = None if result["rows"] else "no_rows"
     is_cut: bool = result["more"]
@@ -75,7 +74,7 @@ def hints_on(sql: str, result: Json, tables: Sequence[Json]) -> Hints:
     return Hints(list(dict.fromkeys(found))[:_HINTS], facts)
 
 
-def with_quoted_names(sql: str, tables: Sequence[Json]) -> str:
+def with_quoted_names(sql: str, tables: Sequence[JsonObject]) -> str:
     """Returns a query with double quotes around the names of columns that need them.
 
     Examples: `SELECT Final Place FROM races` and `SELECT Final_Place FROM races` become
@@ -104,7 +103,7 @@ def with_quoted_names(sql: str, tables: Sequence[Json]) -> str:
     return "".join(parts)
 
 
-def _written_names(tables: Sequence[Json]) -> dict[str, str]:
+def _written_names(tables: Sequence[JsonObject]) -> dict[str, str]:
     """Returns the names of columns that need quotes, by the forms in which models write them.
 
     Forms are the name itself, the name with underscores in place of other signs, and T2005 for a
@@ -128,7 +127,7 @@ def _written_names(tables: Sequence[Json]) -> dict[str, str]:
     return by_letters
 
 
-def with_known_tables(sql: str, tables: Sequence[Json]) -> str:
+def with_known_tables(sql: str, tables: Sequence[JsonObject]) -> str:
     """Returns a query with the real names of tables, where only underscores or capitals differ.
 
     Example: `T2024_sales` becomes `t_2024_sales`. Names of columns stay as they are.
@@ -161,7 +160,7 @@ def with_plain_escapes(sql: str) -> str:
     return "".join(parts)
 
 
-def with_quoted_texts(sql: str, tables: Sequence[Json]) -> str:
+def with_quoted_texts(sql: str, tables: Sequence[JsonObject]) -> str:
     """Returns a query with single quotes around compared texts that are in double quotes.
 
     Example: `WHERE Name = "Radium"` becomes `WHERE Name = 'Radium'`, unless a column has that name.
@@ -177,7 +176,7 @@ def with_quoted_texts(sql: str, tables: Sequence[Json]) -> str:
     return _COMPARED_TEXT.sub(as_text, sql)
 
 
-def _has_matched(result: Json) -> bool:
+def _has_matched(result: JsonObject) -> bool:
     """True if a row was found; one row of zeros and nulls counts as none."""
     rows = result["rows"]
     if len(rows) != 1:
@@ -185,7 +184,7 @@ def _has_matched(result: Json) -> bool:
     return not all(str(cell) in _NOTHING for cell in rows[0])
 
 
-def _on_conditions(met: Json | None) -> list[str]:
+def _on_conditions(met: JsonObject | None) -> list[str]:
     """Returns a line on the conditions of a query that found nothing, by their columns.
 
     Example: `Of 543 rows, 0 meet the condition on "Price", 120 meet the one on Region.` Compared
@@ -216,7 +215,7 @@ def _texts(sql: str) -> dict[str, str]:
 
 def _on_filters(
     query: Query,
-    tables: Sequence[Json],
+    tables: Sequence[JsonObject],
     written: dict[str, str],
     *,
     matched: bool,
@@ -228,7 +227,7 @@ def _on_filters(
         yield from _on_text(text, column, columns, matched=matched)
 
 
-def _compared(query: Query, columns: Sequence[Json]) -> Iterator[tuple[Json, str]]:
+def _compared(query: Query, columns: Sequence[JsonObject]) -> Iterator[tuple[JsonObject, str]]:
     """Yields the columns in a query's conditions, with each text that they are compared with."""
     for name, compared in query.filters.items():
         if compared.ranged:
@@ -238,7 +237,13 @@ def _compared(query: Query, columns: Sequence[Json]) -> Iterator[tuple[Json, str
                 yield from ((column, value) for value in compared.values if value)
 
 
-def _on_text(text: str, column: Json, columns: Sequence[Json], *, matched: bool) -> Iterator[str]:
+def _on_text(
+    text: str,
+    column: JsonObject,
+    columns: Sequence[JsonObject],
+    *,
+    matched: bool,
+) -> Iterator[str]:
     name, values = column["sql"], column.get("values", [])
     if not values:
         return
@@ -263,7 +268,7 @@ def _on_text(text: str, column: Json, columns: Sequence[Json], *, matched: bool)
         yield f"{name} has no {quoted(plain)}, but column {homes[0]['sql']} has it."
 
 
-def _on_totals(query: Query, tables: Sequence[Json]) -> Iterator[str]:
+def _on_totals(query: Query, tables: Sequence[JsonObject]) -> Iterator[str]:
     """Yields the notes on rows that sum up others, if a query sums up whole columns."""
     if not query.aggregates:
         return
@@ -283,6 +288,6 @@ def _list_text(values: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def columns_of(tables: Iterable[Json]) -> list[Json]:
+def columns_of(tables: Iterable[JsonObject]) -> list[JsonObject]:
     """Returns the columns of all tables."""
     return [column for table in tables for column in table["columns"]]

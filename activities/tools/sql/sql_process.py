@@ -27,10 +27,9 @@ from activities.tools.sql.sql_check import (
     tables_read,
 )
 from activities.tools.sql.tied_rows import leaves_out_a_tie
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
-Json = dict[str, Any]
-
-_served: Json = {}
+_served: JsonObject = {}
 _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
@@ -40,7 +39,7 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def _start(setup: Json, *, numbers_rows: bool) -> None:
+def _start(setup: JsonObject, *, numbers_rows: bool) -> None:
     """Opens the tables in `{tables: {name: path}, ...limits}`; the engine reads no other file.
 
     If it `numbers_rows`, each table has a column more: the place of a row in its file, from 1 on.
@@ -71,7 +70,7 @@ def _numbered_rows(path: str) -> str:
     return f"SELECT * EXCLUDE ({ENGINE_ROW_PLACE}), {place} FROM {source}"
 
 
-def reply(sql: str, setup: Json) -> Json:
+def reply(sql: str, setup: JsonObject) -> JsonObject:
     """Returns the answer to a query that passes the check, or an `error`.
 
     `rows` are texts, and `more` is True if some are left out. `read` names the tables that were

@@ -47,6 +47,7 @@ from activities.tools.sql.table_words import (
 from activities.tools.sql.text_columns import on_text_columns
 from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import NO_TABLES
 from temporal_supervisor.supervision.base.text import clean, cut, one_line, quoted
 from temporal_supervisor.supervision.base.trust import is_loopback
@@ -60,7 +61,6 @@ _TIME = timedelta(seconds=20)  # of a question: connection and statements
 _CHECK_TIME = timedelta(seconds=10)  # of a team's example queries
 _DESCRIBED_SECONDS = 300  # tables are rarely made or changed
 
-Json = dict[str, Any]
 DATABASE_CHILD = "activities.tools.sql.postgres_process"
 SQL_CHARS = 5000  # more is a program, not a question
 SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
@@ -91,7 +91,7 @@ class Database:
         if find_spec("asyncpg") is None:
             helps = "pip install 'temporal-supervisor[postgres]', in a checkout `uv sync --extra postgres`"
             raise ValueError(f"PostgreSQL needs a driver: {helps}")
-        self.tables: list[Json] = []
+        self.tables: list[JsonObject] = []
         self.names: list[str] = []
         self.unread: list[str] = []
         self.mistakes: list[str] = []
@@ -126,12 +126,12 @@ class Database:
         self._described = time.monotonic()
         return self
 
-    async def query(self, sql: str, run_id: str = "") -> Json:
+    async def query(self, sql: str, run_id: str = "") -> JsonObject:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
         bounds = {"rows": limits.SQL_ROWS, "cell": SQL_CELL_CHARS}
         return await self._query_process(run_id, "reply", sql, self.names, bounds)
 
-    async def _query_process(self, owner: str, function: str, *arguments: Any) -> Json:
+    async def _query_process(self, owner: str, function: str, *arguments: Any) -> JsonObject:
         problem = f"The database {self._name} cannot be read now"
         try:
             url = self._secrets.value(self._name)
@@ -169,13 +169,13 @@ async def _answer(
     time: timedelta,
     function: str,
     *arguments: Any,
-) -> Json:
+) -> JsonObject:
     """Returns the answer of a child process.
 
     Raises ToolMisuse, Failed, and ValueError for a database that is down.
     """
     try:
-        reply: Json = await children.call(owner, time, function, *arguments)
+        reply: JsonObject = await children.call(owner, time, function, *arguments)
     except BoundExceeded as exceeded:
         cannot = f"The query cannot be answered, because {exceeded}"
         raise ToolMisuse(f"{cannot}. Ask for less at once.") from None
@@ -221,7 +221,7 @@ class TableStore:
             "cell": SQL_CELL_CHARS,
         }
 
-    async def query(self, sql: str, run_id: str = "") -> Json:
+    async def query(self, sql: str, run_id: str = "") -> JsonObject:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
         return await _answer(_engines(CHILD), run_id, limits.SQL_TIMEOUT, "reply", sql, self._setup)
 
@@ -375,7 +375,7 @@ class TableTools(ToolSource):
         readings = readings_of(read, rows.get("columns_read"))
         return ToolOutput(text, sources=[*sources], readings=readings, facts=hints.facts)
 
-    async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> Json:
+    async def _rows(self, store: TableStore | Database, sql: str, run_id: str) -> JsonObject:
         """Returns the result of a query, with corrected names and quotes if it failed.
 
         They are corrected only after a failure, because such a word may be an alias. Raises

@@ -2,17 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
 from activities.files.file_reports import contents, reading_line
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
 from temporal_supervisor.supervision.base.text import clean, cut, one_line
 from temporal_supervisor.supervision.contract.base import StrictModel, matching
-
-Json = dict[str, Any]
 
 _SECRET = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*)?")
 _SECRET_RULE = "the name of a secret, such as SHOP_DATABASE, never a URL itself"
@@ -56,7 +55,7 @@ class TableOptions(StrictModel):
         return self
 
 
-def about_table(table: Json, options: TableOptions) -> str:
+def about_table(table: JsonObject, options: TableOptions) -> str:
     """Returns the description of a table, by the team, its owner or database, else its heading."""
     about: str = options.descriptions.get(table["name"]) or table.get("about", "")
     return (about or cut(" / ".join(table.get("above", [])), limits.LINE_BYTES)).rstrip(".")
@@ -68,13 +67,13 @@ def word_lines(words: Mapping[str, str]) -> list[str]:
     return [one_line(line, limits.SENTENCE_BYTES) for line in said]
 
 
-def meaning(column: Json) -> str:
+def meaning(column: JsonObject) -> str:
     """Returns the description of a column; empty without one."""
     about: str = column.get("about", "")
     return about.rstrip(".")
 
 
-def column_summary(column: Json) -> str:
+def column_summary(column: JsonObject) -> str:
     """Returns a column with its range or first values, for a line of the catalogue."""
     known = contents(column, CATALOGUE_VALUES)
     if not known:
@@ -82,13 +81,13 @@ def column_summary(column: Json) -> str:
     return f"{column['sql']}: {known}{_unit(column)}"
 
 
-def _unit(column: Json) -> str:
+def _unit(column: JsonObject) -> str:
     """Returns the unit of a column's values after a blank; empty if they have none."""
     unit = column.get("unit", "")
     return f" {unit}" if unit else ""
 
 
-def readings_of(tables: list[Json], names: list[str] | None) -> list[str]:
+def readings_of(tables: list[JsonObject], names: list[str] | None) -> list[str]:
     """Returns the readings of the named columns; changed texts come first."""
     told = list[tuple[bool, str]]()
     for table in tables:
@@ -102,7 +101,7 @@ def readings_of(tables: list[Json], names: list[str] | None) -> list[str]:
     return [line for _, line in sorted(told, key=lambda each: each[0])]
 
 
-def all_described(tables: list[Json], options: TableOptions, room: int) -> list[str]:
+def all_described(tables: list[JsonObject], options: TableOptions, room: int) -> list[str]:
     """Returns descriptions of all tables, cut to `room` characters.
 
     Only the shown part of a table is described: all of many would keep the event loop too long.
@@ -121,7 +120,7 @@ def all_described(tables: list[Json], options: TableOptions, room: int) -> list[
     return [*shown, "Tables are cut: this tool shows all of one if you give its name as `table`."]
 
 
-def description_lines(table: Json, options: TableOptions) -> Iterator[str]:
+def description_lines(table: JsonObject, options: TableOptions) -> Iterator[str]:
     """Yields the lines that describe a table."""
     name = table["name"]
     columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])
@@ -137,7 +136,7 @@ def description_lines(table: Json, options: TableOptions) -> Iterator[str]:
     yield from (f"  Note: {note}" for note in _notes(table))
 
 
-def _notes(table: Json) -> Iterator[str]:
+def _notes(table: JsonObject) -> Iterator[str]:
     """Yields the notes on a table; a note on many columns is given once.
 
     Example: `2004, 2005, 2006 and 7 more columns: commas group thousands`.
@@ -175,18 +174,18 @@ def example_block(example: QueryExample) -> str:
     return f'<{EXAMPLE} question="{question}">\n{example.sql.strip()}\n</{EXAMPLE}>'
 
 
-def overview(tables: list[Json]) -> str:
+def overview(tables: list[JsonObject]) -> str:
     """Returns the names of tables and columns, for a query that failed."""
     named = map(_with_columns, tables)
     return f"Tables: {'; '.join(until_full(named, limits.TOOL_OUTPUT_CHARS))}"
 
 
-def _with_columns(table: Json) -> str:
+def _with_columns(table: JsonObject) -> str:
     columns = ", ".join(column["sql"] for column in table["columns"])
     return f"{table['name']} ({columns})"
 
 
-def markdown_rows(result: Json) -> str:
+def markdown_rows(result: JsonObject) -> str:
     """Returns the result of a query as a Markdown table, with the number of rows at the end."""
     head = [_line(result["columns"]), _line(["---"] * len(result["columns"]))]
     rows = list(map(_line, result["rows"]))

@@ -6,13 +6,11 @@ can be extracted.
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from activities.files.file_reports import contents
 from activities.tools.sql.query_hints import columns_of
 from activities.tools.sql.table_words import CATALOGUE_VALUES
-
-Json = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _CONVERTED = re.compile(r"Could not convert string .{0,200}? from source column ([^\n]{1,200})")
 _TAKEN_FOR_NUMBERS = re.compile(
@@ -23,7 +21,7 @@ _MOSTLY = 0.8  # of the values: with fewer numbers among them the others would b
 _COLUMNS = 2  # told of one query
 
 
-def on_text_columns(problem: str, sql: str, tables: Sequence[Json]) -> str:
+def on_text_columns(problem: str, sql: str, tables: Sequence[JsonObject]) -> str:
     """Returns lines on the text columns that made a query fail; empty for any other problem."""
     columns = columns_of(tables)
     converted = _CONVERTED.search(problem)
@@ -37,7 +35,7 @@ def on_text_columns(problem: str, sql: str, tables: Sequence[Json]) -> str:
     return "".join(_column_hint(column) for column in meant[:_COLUMNS] if contents(column))
 
 
-def _column_hint(column: Json) -> str:
+def _column_hint(column: JsonObject) -> str:
     name = column["sql"]
     known = contents(column, CATALOGUE_VALUES)
     line = f"Column {name} has texts: {known}. Compare it with a text in quotes."
@@ -47,11 +45,11 @@ def _column_hint(column: Json) -> str:
     return f"{line}\n"
 
 
-def _is_named(column: Json, sql: str) -> bool:
+def _is_named(column: JsonObject, sql: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(column['name'])}(?!\w)", sql, re.IGNORECASE) is not None
 
 
-def _begins_with_numbers(column: Json) -> bool:
+def _begins_with_numbers(column: JsonObject) -> bool:
     values = column.get("values", [])
     with_number = sum(_NUMBER_FIRST.match(value) is not None for value in values)
     return bool(values) and with_number >= _MOSTLY * len(values)

@@ -19,8 +19,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from activities.files.document_files import html_document, pdf_document, plain_document
 from activities.tools.web.web_rules import NotFetched, Site, is_allowed, site_of
-
-Json = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _PAGE_BYTES = 2 * 1024 * 1024
 _REDIRECTS = 3
@@ -37,7 +36,7 @@ _READERS = {
 }
 
 
-def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) -> Json:
+def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) -> JsonObject:
     """Returns the `text` of a page, and its final `url` after redirects.
 
     Redirects may lead to the same host, and to `sites`, which alone may be `private`. Raises

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,8 +21,7 @@ from temporal_supervisor.console.base.terminal import (
 from temporal_supervisor.console.run.described_files import reports_on, with_description
 from temporal_supervisor.console.run.request_options import data_files
 from temporal_supervisor.supervision.base import limits
-
-Json = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _SHOWN_VALUES = 5
 _SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
@@ -64,14 +63,14 @@ def _rows(reports: list[FileReport]) -> Iterator[ScreenRow | str]:
     yield _summary_line(reports)
 
 
-def _document_rows(name: str, document: Json) -> Iterator[str]:
+def _document_rows(name: str, document: JsonObject) -> Iterator[str]:
     pages = f"{counted(document['pages'], 'page')}, " if document["pages"] else ""
     title = f": {safe_line(document['title'], 80)}" if document["title"] else ""
     yield f"{name}: a document of {pages}{counted(document['chars'], 'character')}{title}"
     yield from (f"  ! {safe_line(note, limits.SENTENCE_BYTES)}" for note in document.get("notes", ()))
 
 
-def _table_rows(name: str, table: Json) -> Iterator[ScreenRow | str]:
+def _table_rows(name: str, table: JsonObject) -> Iterator[ScreenRow | str]:
     yield f"{name}: table {table['name']}, {counted(table['rows'], 'row')}"
     if about := table.get("about"):
         yield _indented(about, 4)
@@ -153,7 +152,7 @@ def _first_description(reports: Iterable[FileReport]) -> str:
     return "\n".join(parts)
 
 
-def _described_table(name: str, table: Json) -> Iterator[str]:
+def _described_table(name: str, table: JsonObject) -> Iterator[str]:
     place = f"tables.{_toml_key(name)}"
     yield f"[{place}]"
     yield 'description = ""'
@@ -170,7 +169,7 @@ def _described_table(name: str, table: Json) -> Iterator[str]:
     yield ""
 
 
-def _described_column(column: Json) -> Iterator[str]:
+def _described_column(column: JsonObject) -> Iterator[str]:
     reading = column.get("reading") or {}
     kind = _TYPES.get(column["type"], "number" if re.match("DOUBLE|FLOAT|DECIMAL", column["type"]) else "")
     seen = f"  # {safe_line(reading_line(reading), limits.LINE_BYTES)}" if reading.get("written") else ""

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from activities.model.conversation import ConversationStore, Entry
-from activities.model.port import Json
 from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.store.artifacts import (
     ArtifactChanged,
@@ -37,6 +36,7 @@ from temporal_supervisor.messages import NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import ConnectionFailed
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
 from temporal_supervisor.supervision.base.store_keys import run_prefix
 from temporal_supervisor.supervision.contract.finding import Finding, FindingRecord
@@ -166,7 +166,7 @@ async def added_by(conversations: ConversationStore, entry: Entry) -> list[tuple
     return parts
 
 
-def _block_text(block: Json) -> str:
+def _block_text(block: JsonObject) -> str:
     """Returns the content of a message's block: text, a tool's output, or JSON."""
     content = block.get(str(block.get("type")), block.get("content"))
     if isinstance(content, str):

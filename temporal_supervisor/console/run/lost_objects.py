@@ -15,7 +15,7 @@ from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base.store_keys import is_key, run_prefix
 
-_REFERENCES = ("ref", "head")  # as `activities.attempts` has them
+_REFERENCES = ("ref", "head")  # as `activities.attempt_interceptor` has them
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.runtime.local_models import find_local_model
-from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL, ways_to_a_model
+from temporal_supervisor.standin.extract.standin_words import NEEDS_MODEL, ways_to_a_model
 
 
 def model_notes(outcome: RunOutcome) -> list[str]:

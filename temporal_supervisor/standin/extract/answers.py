@@ -5,11 +5,11 @@ import re
 from temporal_supervisor.standin.extract.part_answers import PartAnswers, part_answers
 from temporal_supervisor.standin.extract.prompt_parts import FindingText, Parts
 from temporal_supervisor.standin.extract.refusal import refusal, refusal_line
+from temporal_supervisor.standin.extract.standin_words import NEEDS_MODEL
 from temporal_supervisor.standin.lookup.tables import parse_grids
 from temporal_supervisor.standin.lookup.word_forms import clip, figures_in, sentences
-from temporal_supervisor.standin.server.api_request import Json
 from temporal_supervisor.supervision.base import prompt_marks as marks
-from temporal_supervisor.supervision.base.standin_words import NEEDS_MODEL
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 FOOTER = "_An extract by the stand-in model, not an answer: it does not reason._"
 
@@ -21,7 +21,7 @@ _LEAST_ROOM = 80  # of one finding among very many
 _PART_CHARS = 120
 
 
-def worker_finding(prompt: Parts, composing: set[str]) -> Json:
+def worker_finding(prompt: Parts, composing: set[str]) -> JsonObject:
     """Returns the fields of a finding: the tools' answers, or all of a composed text.
 
     Without any answer the subtask is impossible: its finding states that it needs a model.
@@ -47,7 +47,7 @@ def worker_finding(prompt: Parts, composing: set[str]) -> Json:
     }
 
 
-def _impossible_finding(prompt: Parts, failed: list[str]) -> Json:
+def _impossible_finding(prompt: Parts, failed: list[str]) -> JsonObject:
     """Returns the fields of a finding without answers."""
     return {
         "outcome": "impossible",
@@ -58,7 +58,7 @@ def _impossible_finding(prompt: Parts, failed: list[str]) -> Json:
     }
 
 
-def synthesis(prompt: Parts) -> Json:
+def synthesis(prompt: Parts) -> JsonObject:
     """Returns the fields of an answer: the findings as Markdown, with citation marks."""
     texts = [without_footer(finding.text) for finding in prompt.findings]
     documents = [text for text in texts if text.startswith("# ")]

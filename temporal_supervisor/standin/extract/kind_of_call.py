@@ -9,8 +9,9 @@ from temporal_supervisor.standin.extract.prompt_parts import Parts
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.extract.tool_use import composes, looked_up, next_calls
 from temporal_supervisor.standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
-from temporal_supervisor.standin.server.api_request import ApiRequest, Json
+from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.supervision.base import prompt_marks as marks
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _JUDGED = {"verdicts", "choice", "description"}  # the defaults accept all, and change nothing
 _NO_JUDGEMENT = "The stand-in model does not judge."
@@ -54,7 +55,7 @@ def _finished(prompt: Parts) -> ApiReply:
     return text_reply(f"{made['finding']}\n\nOutcome: {made['outcome']}\nLimitations: {limitations}")
 
 
-def _with_output(prompt: Parts, schema: Json, made: Json) -> Json:
+def _with_output(prompt: Parts, schema: JsonObject, made: JsonObject) -> JsonObject:
     """Returns the fields of a finding whose output is filled from outputs of tools.
 
     If values were found, an impossible finding becomes a done one.
@@ -64,7 +65,7 @@ def _with_output(prompt: Parts, schema: Json, made: Json) -> Json:
     limitations = [*made["limitations"]]
     if "[]" in json.dumps(value):
         limitations.append(_NO_ROWS)
-    fields: Json = {"output": value, "limitations": limitations}
+    fields: JsonObject = {"output": value, "limitations": limitations}
     cells = json.loads(value) if isinstance(value, str) else value
     if made["outcome"] != "impossible" or not isinstance(cells, dict):
         return fields
@@ -82,7 +83,7 @@ def _about_item(prompt: Parts) -> list[str]:
     return [call.output for call in of_item or done]
 
 
-def _structured(prompt: Parts, schema: Json) -> Any:
+def _structured(prompt: Parts, schema: JsonObject) -> Any:
     filler = Filler(schema)
     wanted = _wanted(prompt, filler, filler.properties())
     if wanted is None:
@@ -90,7 +91,7 @@ def _structured(prompt: Parts, schema: Json) -> Any:
     return filler.fill(wanted)
 
 
-def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
+def _wanted(prompt: Parts, filler: Filler, fields: JsonObject) -> JsonObject | None:
     """Returns the values for a schema's fields; None for an unknown kind of call."""
     if "items" in fields.get("subtasks", {}):
         return plans.plan(prompt, filler)
@@ -106,7 +107,7 @@ def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
     return {"reason": _NO_JUDGEMENT} if fields.keys() & _JUDGED else None
 
 
-def _structured_answer(prompt: Parts, schema: Json, text: str = "") -> Any:
+def _structured_answer(prompt: Parts, schema: JsonObject, text: str = "") -> Any:
     """Returns a value for `schema`, or JSON text if the schema asks for text."""
     _, as_text, described = str(schema.get("description", "")).partition(marks.JSON_AS_TEXT)
     wanted = json.JSONDecoder().raw_decode(described)[0] if as_text else schema

@@ -12,9 +12,9 @@ from temporal_supervisor.standin.extract.question_parts import (
 )
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.lookup.word_forms import clip, key_words, sentences
-from temporal_supervisor.standin.server.api_request import Json
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base import prompt_marks as marks
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
 _PURPOSE_CHARS = 300
@@ -22,7 +22,7 @@ _ESTIMATED_TOKENS = 4000
 _OWN_WORDS = 2  # a part with fewer is described with the words of the part before it
 
 
-def plan(prompt: Parts, filler: Filler) -> Json:
+def plan(prompt: Parts, filler: Filler) -> JsonObject:
     """Returns the subtasks of a goal.
 
     In the strategy `step` that is the next one, in a revision the replacements of failed ones.
@@ -40,7 +40,7 @@ def plan(prompt: Parts, filler: Filler) -> Json:
     }
 
 
-def route(prompt: Parts, filler: Filler) -> Json:
+def route(prompt: Parts, filler: Filler) -> JsonObject:
     """Returns the role that fits the goal best."""
     offered = _offered(prompt, filler.properties()["role"])
     role = min(offered, key=lambda role: (role.composes, -role.fit(prompt.question)))
@@ -53,12 +53,12 @@ def _most_subtasks(prompt: Parts) -> int:
     return int(stated[1]) if stated else limits.MAX_SUBTASKS
 
 
-def _next_subtasks(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[Json]:
+def _next_subtasks(prompt: Parts, roles: list[RoleLine], *, one: bool) -> list[JsonObject]:
     """Returns the subtasks of roles that have none yet, or the first of them."""
     planned = [head for head, _ in prompt.planned]
     known = [head.get("id", "") for head in planned if head["state"] == "completed"]
     used = {head.get("role") for head in planned}
-    made: list[Json] = []
+    made: list[JsonObject] = []
     for role, asked in _shares(prompt, roles):
         if role.name in used:
             continue
@@ -104,7 +104,7 @@ def _role_for(part: Part, roles: list[RoleLine], catalogue: str) -> RoleLine:
     return max(fitting or roles, key=lambda role: role.fit(part.whole))
 
 
-def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[Json]:
+def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[JsonObject]:
     """Returns a subtask of another role for each failed one.
 
     There are none once every role has tried.
@@ -114,7 +114,7 @@ def _replacements(prompt: Parts, filler: Filler, roles: list[RoleLine]) -> list[
         return []
     used = {head.get("role") for head, _ in prompt.planned}
     left = [role for role in roles if role.name not in used and not role.composes]
-    made: list[Json] = []
+    made: list[JsonObject] = []
     for head, text in prompt.planned:
         if head["state"] != "failed" or "replaced_by" in head or not left:
             continue
@@ -143,7 +143,7 @@ def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
     return [*finding, *composing[:1]]
 
 
-def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
+def _offered(prompt: Parts, schema: JsonObject) -> list[RoleLine]:
     """Returns the roles that a schema offers, or all roles if it has no choices."""
     options = [name for name in schema.get("enum") or [] if name != "auto"]
     known = [role for role in prompt.roles if not options or role.name in options]
@@ -152,7 +152,7 @@ def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
     return [RoleLine(name, name) for name in options or ["auto"]]
 
 
-def _subtask(prompt: Parts, id_: str, role: RoleLine, after: list[str], asked: str) -> Json:
+def _subtask(prompt: Parts, id_: str, role: RoleLine, after: list[str], asked: str) -> JsonObject:
     """Returns a subtask: its role's purpose, for people, and the question."""
     purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
     return {

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from temporal_supervisor.standin.lookup.word_forms import clip, key_lines, key_stems, shared_stems
-from temporal_supervisor.standin.server.api_request import Json
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled
 # "1,234", "-0.5"; not "v1", "12m".
@@ -30,7 +30,7 @@ class Filler:
     Missing required values come from `text`.
     """
 
-    def __init__(self, root: Json, text: str = "") -> None:
+    def __init__(self, root: JsonObject, text: str = "") -> None:
         self._root = root
         self._text = text
 
@@ -38,12 +38,12 @@ class Filler:
         """Returns a value for the whole schema, with the fitting parts of `wanted`."""
         return self.fit(self._root, wanted)
 
-    def properties(self, schema: Json | None = None) -> Json:
+    def properties(self, schema: JsonObject | None = None) -> JsonObject:
         """Returns the properties of an object schema, references resolved."""
         properties = self.resolve(schema or self._root).get("properties") or {}
         return {name: self.resolve(part) for name, part in properties.items()}
 
-    def resolve(self, schema: Any) -> Json:
+    def resolve(self, schema: Any) -> JsonObject:
         """Returns the schema behind references; of alternatives the first that is not null."""
         for _ in range(_DEPTH):
             if "$ref" in schema:
@@ -57,7 +57,7 @@ class Filler:
             schema = whole[0] if whole else branches[0]
         return dict(schema)
 
-    def fit(self, schema: Json, wanted: Any, name: str = "", depth: int = 0) -> Any:
+    def fit(self, schema: JsonObject, wanted: Any, name: str = "", depth: int = 0) -> Any:
         """Returns a value for a part of the schema, for the property `name`."""
         plain = self.resolve(schema)
         kind = _kind(plain)
@@ -91,22 +91,22 @@ class Filler:
                 return option
         return options[0]
 
-    def _array(self, schema: Json, wanted: list[Any], name: str, depth: int) -> list[Any]:
+    def _array(self, schema: JsonObject, wanted: list[Any], name: str, depth: int) -> list[Any]:
         missing = schema.get("minItems", 0) - len(wanted)
         items = [*wanted, *[None] * missing][: schema.get("maxItems")]
         return [self.fit(schema.get("items", {}), item, name, depth + 1) for item in items]
 
-    def _line_about(self, schema: Json, name: str) -> str:
+    def _line_about(self, schema: JsonObject, name: str) -> str:
         """Returns the line of the text that fits a property best."""
         about = f"{name.replace('_', ' ')} {schema.get('description', '')}"
         return clip("".join(key_lines(self._text, about, 1)), _TEXT_CHARS)
 
-    def _object(self, schema: Json, wanted: Json, depth: int) -> Json:
+    def _object(self, schema: JsonObject, wanted: JsonObject, depth: int) -> JsonObject:
         if depth > _DEPTH:
             return {}
-        properties: Json = schema.get("properties") or {}
+        properties: JsonObject = schema.get("properties") or {}
         required = schema.get("required") or ([] if depth else list(properties))
-        filled: Json = {}
+        filled: JsonObject = {}
         for name, part in properties.items():
             given = wanted.get(name)
             if name in required or given is not None:
@@ -182,7 +182,7 @@ def _last(line: str) -> float:
     return (others or numbers)[-1]
 
 
-def _bounded(kind: str, schema: Json, value: float | None) -> float:
+def _bounded(kind: str, schema: JsonObject, value: float | None) -> float:
     """Returns a number within a schema's bounds; without a value a small positive one."""
     low = schema.get("minimum", schema.get("exclusiveMinimum", -float("inf")) + 1)
     high = schema.get("maximum", float("inf"))
@@ -192,7 +192,7 @@ def _bounded(kind: str, schema: Json, value: float | None) -> float:
     return int(figure) if kind == "integer" else figure
 
 
-def _nullable(schema: Json) -> bool:
+def _nullable(schema: JsonObject) -> bool:
     """True if a schema allows null."""
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
@@ -200,7 +200,7 @@ def _nullable(schema: Json) -> bool:
     return "null" in kinds or any(map(_nullable, branches))
 
 
-def _kind(schema: Json) -> str:
+def _kind(schema: JsonObject) -> str:
     """Returns the type in a schema; of several the first that is not null."""
     kind = schema.get("type")
     if isinstance(kind, list):

@@ -24,8 +24,8 @@ from temporal_supervisor.standin.lookup.word_forms import (
     shared_stems,
     stem,
 )
-from temporal_supervisor.standin.server.api_request import Json
 from temporal_supervisor.supervision.base import prompt_marks as marks
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _FOLDER = BUILTIN_TEAMS / "almanac" / "documents"
 _SITE = "https://pages.example/"  # a reserved name
@@ -33,7 +33,7 @@ _FOUND = 3
 _CITED = 3  # sentences of a page
 
 
-def looked_up(prompt: Parts) -> list[Json]:
+def looked_up(prompt: Parts) -> list[JsonObject]:
     """Returns the blocks of a search, or of a page fetched by its URL, with citations.
 
     Nothing the second time.
@@ -44,7 +44,7 @@ def looked_up(prompt: Parts) -> list[Json]:
     if has_begun or not request.provided:
         return []
     named = [url for url in _pages() if url in subtask][:1]
-    content: Json | list[Json]
+    content: JsonObject | list[JsonObject]
     if "web_fetch" in request.provided and named:
         tool, urls, arguments = "web_fetch", named, {"url": named[0]}
         content = _fetched(named[0])
@@ -56,7 +56,7 @@ def looked_up(prompt: Parts) -> list[Json]:
     else:
         return []
     number = f"srvtoolu_{secrets.token_hex(12)}"
-    made: list[Json] = [
+    made: list[JsonObject] = [
         {"type": "server_tool_use", "id": number, "name": tool, "input": arguments},
         {"type": f"{tool}_tool_result", "tool_use_id": number, "content": content},
     ]
@@ -71,7 +71,7 @@ def _keys(text: str) -> list[str]:
     return [word for word in key_words(text) if not word.isdigit()][:_KEYS]
 
 
-def _hit(url: str) -> Json:
+def _hit(url: str) -> JsonObject:
     text = base64.b64encode(_pages()[url].encode()).decode()
     return {
         "type": "web_search_result",
@@ -82,9 +82,14 @@ def _hit(url: str) -> Json:
     }
 
 
-def _cited(tool: str, url: str, line: str) -> Json:
+def _cited(tool: str, url: str, line: str) -> JsonObject:
     """Returns a sentence of a page as text, with the citation of its tool."""
-    citation: Json = {"type": "web_search_result_location", "url": url, "title": _title(url), "encrypted_index": "0"}
+    citation: JsonObject = {
+        "type": "web_search_result_location",
+        "url": url,
+        "title": _title(url),
+        "encrypted_index": "0",
+    }
     if tool == "web_fetch":
         at = max(0, _pages()[url].find(line))
         place = {"document_index": 0, "start_char_index": at, "end_char_index": at + len(line)}
@@ -92,7 +97,7 @@ def _cited(tool: str, url: str, line: str) -> Json:
     return {"type": "text", "text": f"{line}\n", "citations": [citation | {"cited_text": line}]}
 
 
-def _fetched(url: str) -> Json:
+def _fetched(url: str) -> JsonObject:
     source = {"type": "text", "media_type": "text/plain", "data": _pages()[url]}
     document = {"type": "document", "title": _title(url), "source": source, "citations": {"enabled": True}}
     return {"type": "web_fetch_result", "url": url, "retrieved_at": None, "content": document}
@@ -136,7 +141,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("question", re.compile(r"")),
 )
 
-NewCall = tuple[str, Json]
+NewCall = tuple[str, JsonObject]
 """A tool's name and its arguments."""
 
 
@@ -161,7 +166,7 @@ def next_calls(prompt: Parts) -> list[NewCall]:
     return (early or late)[:_MOST_CALLS]
 
 
-def composes(tool: Json) -> bool:
+def composes(tool: JsonObject) -> bool:
     """True if the tool takes a whole text to put into shape."""
     names = Filler(tool["input_schema"]).properties()
     return any(_kind_of(name) == "body" for name in names)
@@ -171,7 +176,7 @@ def _kind_of(name: str) -> str:
     return next(kind for kind, pattern in _KINDS if pattern.search(name.lower()))
 
 
-def _argument_sets(tool: Json, prompt: Parts) -> list[Json]:
+def _argument_sets(tool: JsonObject, prompt: Parts) -> list[JsonObject]:
     """Returns the argument sets worth calling the tool with now.
 
     None if something it needs is not known yet.
@@ -181,9 +186,9 @@ def _argument_sets(tool: Json, prompt: Parts) -> list[Json]:
     if not all(values.values()):
         return []
     most = max(map(len, values.values()), default=1)
-    sets: list[Json] = []
+    sets: list[JsonObject] = []
     for at in range(most):
-        arguments: Json = {}
+        arguments: JsonObject = {}
         for name, known in values.items():
             # One with fewer values keeps to its first.
             arguments[name] = known[at] if len(known) == most else known[0]
@@ -191,7 +196,7 @@ def _argument_sets(tool: Json, prompt: Parts) -> list[Json]:
     return sets
 
 
-def _values(tool: Json, name: str, prompt: Parts) -> list[Any]:
+def _values(tool: JsonObject, name: str, prompt: Parts) -> list[Any]:
     """Returns the values of an argument to call a tool with, one after another."""
     spec = Filler(tool["input_schema"]).properties()[name]
     kind = _kind_of(name)

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from temporal_supervisor.standin.server.api_request import ApiRequest, Json
+from temporal_supervisor.standin.server.api_request import ApiRequest
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _CHARS_A_TOKEN = 4  # about what English text takes
 
@@ -15,10 +16,10 @@ _CHARS_A_TOKEN = 4  # about what English text takes
 class ApiReply:
     """A message's content. Without `usage` it is counted from the texts."""
 
-    content: list[Json]
+    content: list[JsonObject]
     stop_reason: str = "end_turn"
-    stop_details: Json | None = None
-    usage: Json | None = None
+    stop_details: JsonObject | None = None
+    usage: JsonObject | None = None
 
 
 @dataclass
@@ -35,7 +36,7 @@ Brain = Callable[[ApiRequest], ApiReply | Awaitable[ApiReply]]
 """Makes the replies of a server. May raise ErrorReply."""
 
 
-def text_block(text: str) -> Json:
+def text_block(text: str) -> JsonObject:
     """Returns a text block."""
     return {"type": "text", "text": text}
 
@@ -50,12 +51,12 @@ def json_reply(value: Any) -> ApiReply:
     return text_reply(json.dumps(value, ensure_ascii=False))
 
 
-def tool_block(name: str, arguments: Any) -> Json:
+def tool_block(name: str, arguments: Any) -> JsonObject:
     """Returns a tool_use block with an id of its own."""
     return {"type": "tool_use", "id": f"toolu_{secrets.token_hex(12)}", "name": name, "input": arguments}
 
 
-def block_text(block: Json) -> str:
+def block_text(block: JsonObject) -> str:
     """Returns the text that a block is written as."""
     if block["type"] in ("tool_use", "server_tool_use"):
         return json.dumps(block["input"], ensure_ascii=False)

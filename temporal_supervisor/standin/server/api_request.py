@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-Json = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class PastCall:
     """A tool call of an earlier turn with its result."""
 
     name: str
-    arguments: Json
+    arguments: JsonObject
     output: str = ""
     is_error: bool = False
 
@@ -31,14 +31,14 @@ class ApiRequest:
 
     model: str
     system: str
-    messages: list[Json]
-    tools: list[Json] = field(default_factory=list)
+    messages: list[JsonObject]
+    tools: list[JsonObject] = field(default_factory=list)
     provided: list[str] = field(default_factory=list)
-    schema: Json | None = None
+    schema: JsonObject | None = None
     number: int = 0
     call: str = ""
     headers: dict[str, str] = field(default_factory=dict, repr=False)
-    body: Json = field(default_factory=dict, repr=False)
+    body: JsonObject = field(default_factory=dict, repr=False)
 
     @property
     def user_text(self) -> str:
@@ -64,7 +64,7 @@ class ApiRequest:
     @cached_property
     def calls(self) -> list[PastCall]:
         """Returns the tool calls so far, oldest first; of those that the server ran, what was cited."""
-        results: dict[str, Json] = {}
+        results: dict[str, JsonObject] = {}
         for message in self.messages:
             for block in _blocks(message, "tool_result"):
                 results[block["tool_use_id"]] = block
@@ -80,14 +80,14 @@ class ApiRequest:
         return made
 
 
-def _past_call(block: Json, result: Json) -> PastCall:
+def _past_call(block: JsonObject, result: JsonObject) -> PastCall:
     """Returns a call with its result."""
     output = _text(result.get("content", ""))
     is_error = bool(result.get("is_error"))
     return PastCall(block["name"], block.get("input") or {}, output, is_error)
 
 
-def _blocks(message: Json, *types: str) -> list[Json]:
+def _blocks(message: JsonObject, *types: str) -> list[JsonObject]:
     """Returns the blocks of a message that are of these types."""
     return [block for block in message["content"] if block.get("type") in types]
 
@@ -97,7 +97,7 @@ def parse(body: Any) -> ApiRequest:
 
     Raises ValueError for a call without its result, as the real API refuses it.
     """
-    messages: list[Json] = []
+    messages: list[JsonObject] = []
     for said in body["messages"]:
         messages.append({"role": said["role"], "content": blocks_of(said["content"])})
     _check_pairs(messages)
@@ -110,7 +110,7 @@ def parse(body: Any) -> ApiRequest:
     return ApiRequest(body["model"], system, messages, tools, provided, schema, body=body)
 
 
-def _check_pairs(messages: list[Json]) -> None:
+def _check_pairs(messages: list[JsonObject]) -> None:
     """Raises ValueError if a call of the model has no result in the message after it."""
     for at, (message, following) in enumerate(pairwise(messages)):
         if message["role"] != "assistant":
@@ -123,7 +123,7 @@ def _check_pairs(messages: list[Json]) -> None:
             raise ValueError(f"messages.{at}: {problem}: {missing}")
 
 
-def blocks_of(content: Any) -> list[Json]:
+def blocks_of(content: Any) -> list[JsonObject]:
     """Returns content as blocks, be it a plain text."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 

@@ -28,23 +28,24 @@ from temporal_supervisor.standin.server.api_reply import (
     output_tokens,
     text_reply,
 )
-from temporal_supervisor.standin.server.api_request import Json, parse
+from temporal_supervisor.standin.server.api_request import parse
 from temporal_supervisor.standin.server.faults import Fault, FaultScript
 from temporal_supervisor.standin.server.prompt_cache import PromptCache
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _TYPES = {
     400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
     404: "not_found_error", 408: "timeout_error", 409: "conflict_error", 413: "request_too_large",
     429: "rate_limit_error", 504: "timeout_error", 529: "overloaded_error",
 }  # fmt: skip
-_BEGUN: dict[str, Json] = {
+_BEGUN: dict[str, JsonObject] = {
     "text": {"text": ""},
     "thinking": {"thinking": "", "signature": ""},
     "tool_use": {"input": {}},
     "server_tool_use": {"input": {}},
 }
 
-Entry = Json
+Entry = JsonObject
 """A line of the call log: of a call that was `received`, then of one that was `answered`, `aborted` or `failed`.
 
 `answered`: the last byte of a whole reply was sent; `aborted`: the client left before that. `at` is in Unix seconds.
@@ -57,7 +58,7 @@ class _Exchange:
 
     number: int
     send: Send
-    facts: Json
+    facts: JsonObject
     started: bool = False
 
     async def start(self, status: int, content_type: str, headers: dict[str, str]) -> None:
@@ -158,7 +159,7 @@ class BrainServer:
         return "answered"
 
 
-async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> str:
+async def _stream(exchange: _Exchange, events: Iterator[JsonObject], fault: Fault) -> str:
     """Sends events, stalled where the fault says so."""
     await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache"})
     await exchange.write(b"")
@@ -171,18 +172,23 @@ async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> 
     return "answered"
 
 
-def _message(reply: ApiReply, model: str, usage: Json) -> Json:
+def _message(reply: ApiReply, model: str, usage: JsonObject) -> JsonObject:
     """Returns the reply as one object."""
-    message: Json = {"id": f"msg_{secrets.token_hex(12)}", "type": "message", "role": "assistant", "model": model}
+    message: JsonObject = {"id": f"msg_{secrets.token_hex(12)}", "type": "message", "role": "assistant", "model": model}
     ends = {"stop_reason": reply.stop_reason, "stop_sequence": None, "stop_details": reply.stop_details}
     return message | ends | {"content": reply.content, "usage": usage}
 
 
-def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
+def _events(reply: ApiReply, message: JsonObject, size: int) -> Iterator[JsonObject]:
     """Returns the reply as a stream's events, at most `size` characters of text in each."""
     ends = {name: message.pop(name) for name in ("stop_reason", "stop_sequence", "stop_details")}
     usage = message["usage"]
-    begun: Json = {"content": [], "stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 1}}
+    begun: JsonObject = {
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {**usage, "output_tokens": 1},
+    }
     yield {"type": "message_start", "message": message | begun}
     yield {"type": "ping"}
     for index, block in enumerate(reply.content):
@@ -197,7 +203,7 @@ def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
     yield {"type": "message_stop"}
 
 
-def _deltas(block: Json, size: int) -> Iterator[Json]:
+def _deltas(block: JsonObject, size: int) -> Iterator[JsonObject]:
     kinds = {"text": ("text_delta", "text"), "thinking": ("thinking_delta", "thinking")}
     kind, name = kinds.get(block["type"], ("input_json_delta", "partial_json"))
     if block["type"] in _BEGUN:
@@ -208,7 +214,7 @@ def _deltas(block: Json, size: int) -> Iterator[Json]:
         yield {"type": "signature_delta", "signature": block.get("signature", "")}
 
 
-def _encoded(event: Json) -> bytes:
+def _encoded(event: JsonObject) -> bytes:
     """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as it was written."""
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from temporal_supervisor.standin.server.api_reply import token_count
-from temporal_supervisor.standin.server.api_request import ApiRequest, Json, blocks_of
+from temporal_supervisor.standin.server.api_request import ApiRequest, blocks_of
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _LOOKBACK = 20  # blocks before a breakpoint at which an entry is found
 _LEAST = 512  # tokens of the shortest prefix that is cached for the default models
@@ -35,7 +36,7 @@ class CacheBill:
     written: int
     marks: list[_Block]
 
-    def usage(self, output_tokens: int) -> Json:
+    def usage(self, output_tokens: int) -> JsonObject:
         """Returns the usage of the whole call."""
         return {
             "input_tokens": self.total - self.read - self.written,
@@ -80,7 +81,7 @@ def _blocks(request: ApiRequest) -> Iterator[_Block]:
         yield _Block(hashed.hexdigest(), token_count(size), bool(block.get("cache_control")))
 
 
-def _parts(body: Json) -> Iterator[tuple[str, Json]]:
+def _parts(body: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     """Yields each block with what it depends on beside the blocks before it."""
     settings = _canonical([body.get(name) for name in ("tool_choice", "thinking", "output_config")])
     yield from (("tool", tool) for tool in body.get("tools") or [])

@@ -1,1 +1,1 @@
-"""The base of every room: errors, numbers, text, keys of the store, names of queues, trust."""
+"""The base of every room: errors, numbers, text, JSON, keys of the store, queues, trust."""

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-JsonObject = dict[str, Any]
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 READ_CHARS = (
     200_000  # of one text by the tolerant reader: ten times the longest plan; strict JSON is read at any length

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from temporal_supervisor.supervision.replies.loose_json import JsonObject, LooseReader, value_at
+from temporal_supervisor.supervision.base.json_object import JsonObject
+from temporal_supervisor.supervision.replies.loose_json import LooseReader, value_at
 from temporal_supervisor.supervision.replies.rules import SQL_RULE
 
 READ_CHARS = 32_000  # of a reply: a call stands near its beginning, and a page of text before it is no call's

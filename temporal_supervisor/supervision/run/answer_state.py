@@ -1,4 +1,4 @@
-"""The state of a run's answer: its text and what comes with it, and its open points."""
+"""The state of a run's answer: its text, what comes with it, open points, stored references."""
 
 from collections.abc import Sequence
 
@@ -134,3 +134,18 @@ class AnswerState:
     def set_ref(self, ref: str | None) -> None:
         """Sets the reference of the stored answer."""
         self.current = self.current.model_copy(update={"ref": ref})
+
+
+class PublishedRefs:
+    """The references of a run's stored result, trace and answer; none until they are stored."""
+
+    def __init__(self, answer: AnswerState) -> None:
+        self.result_ref: str | None = None
+        self.trace_ref: str | None = None
+        self._answer = answer
+
+    def set_refs(self, result_ref: str, trace_ref: str | None, answer_ref: str | None) -> None:
+        """Sets the references, once all three are stored."""
+        self.result_ref = result_ref
+        self.trace_ref = trace_ref
+        self._answer.set_ref(answer_ref)

@@ -25,7 +25,7 @@ from temporal_supervisor.supervision.results.success_rule import (
     is_met,
     nothing_missing,
 )
-from temporal_supervisor.supervision.run.answer_state import AnswerState, OpenPoints
+from temporal_supervisor.supervision.run.answer_state import AnswerState, OpenPoints, PublishedRefs
 from temporal_supervisor.supervision.run.board import Board
 from temporal_supervisor.supervision.run.decisions import (
     Decisions,
@@ -38,21 +38,43 @@ from temporal_supervisor.supervision.run.events import Trace
 from temporal_supervisor.supervision.run.nested_runs import NestedGrant, NestedRuns, NestedShares
 from temporal_supervisor.supervision.run.serving_models import ServingModels
 from temporal_supervisor.supervision.run.slots import Slots
-from temporal_supervisor.supervision.run.waits import Waits
+from temporal_supervisor.supervision.run.waits import FirstFinding, Waits
 
 _REASONS_SHOWN = 5  # of subtasks, in the error of a run without a finding
 _OF_A_PLAN = (ErrorKind.INVALID_PLAN, ErrorKind.NO_SUBTASKS, ErrorKind.NO_CAPABLE_WORKER)
+
+
+class WorkDone:
+    """The work of a run's worker agents so far, as its parent run hears of it.
+
+    `labels` are the labels of all their texts, `effects` their calls with effects, and `was_denied`
+    is True if a person rejected one of them.
+    """
+
+    def __init__(self) -> None:
+        self.labels = Labels()
+        self.effects: list[str] = []
+        self.was_denied = False
+
+    def inherit(self, labels: Labels) -> None:
+        """Adopts the labels of a nested run's brief, before there is any work."""
+        self.labels = labels
+
+    def add(self, effects: Sequence[str], labels: Labels) -> None:
+        """Adds calls with effects by worker agents, and the labels of their texts."""
+        self.effects += effects
+        self.labels |= labels
+
+    def mark_denied(self) -> None:
+        """Marks a call as rejected, so that the parent run asks no other role."""
+        self.was_denied = True
 
 
 class RunState:
     """The whole state of a run; `now` is its clock, and times are aware datetimes in UTC.
 
     Its parts own their fields, and this class owns the others: workflows change a run only through
-    methods. `planned` is the number of subtasks in the first plan. `labels` are the labels of all
-    texts by worker agents. `refused` subtasks are rejected for a reason that holds for all, and
-    wait for the run's first finding. A run that `extracts` uses the stand-in model, and has no
-    confidence. `effects` are the calls with effects by its worker agents, and `was_denied` is True
-    if a person rejected one.
+    methods. `planned` is the number of subtasks in the first plan.
     """
 
     def __init__(
@@ -93,6 +115,7 @@ class RunState:
             lambda: self.request.max_subtasks,
         )
         self.waits = Waits(now)
+        self.first_finding = FirstFinding(self.board, self.slots)
         self.trace = Trace(now)
         self.decisions = Decisions()
         self.steering = Steering(self.board)
@@ -100,23 +123,12 @@ class RunState:
         self.update_replies = UpdateReplies()
         self.open_points = OpenPoints(self.board)
         self.answer = AnswerState(self.board, self.open_points)
+        self.published = PublishedRefs(self.answer)
+        self.work_done = WorkDone()
 
         # For users, beside the answer.
         self.advice = ""  # of the team, where there is no answer
         self.warnings: list[str] = []
-        self.model_notice: str | None = None
-        self.extracts = False
-        self.result_ref: str | None = None
-        self.trace_ref: str | None = None
-
-        # What all work so far has read and done.
-        self.labels = Labels()
-        self.effects: list[str] = []
-        self.was_denied = False
-
-        # Until the first finding.
-        self.refused: set[str] = set()
-        self.had_finding_above = False  # when a nested run began
 
         self._numbers: Counter[str] = Counter()
 
@@ -162,19 +174,6 @@ class RunState:
         """The number of waits that need people, here and in nested runs."""
         return self.waits.for_people + self.nested.waits
 
-    @property
-    def has_finding(self) -> bool:
-        """True once there is a finding: then the run waits for `resume` instead of failing.
-
-        For a nested run, a finding of a parent run counts if it existed when the nested one began.
-        """
-        return self.had_finding_above or self.board.has_finding
-
-    @property
-    def finding_may_come(self) -> bool:
-        """True while there is work under way that is not refused."""
-        return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
-
     def begin_nested(
         self,
         labels: Labels,
@@ -183,8 +182,8 @@ class RunState:
         has_finding: bool,
     ) -> None:
         """Adopts the labels of a nested run's brief, and the parent's finding and pause."""
-        self.labels = labels
-        self.had_finding_above = has_finding
+        self.work_done.inherit(labels)
+        self.first_finding.inherit(exists=has_finding)
         self.follow(instructions)
         self.time_and_budget.hold("paused", self.steering.paused)
 
@@ -240,8 +239,7 @@ class RunState:
             self.request = ceilings.lowered(self.request)
             self.time_and_budget.keep_within(ceilings)
         self.warnings = list(warnings)
-        self.model_notice = notice
-        self.extracts = extracts
+        self.models.describe(notice, extract=extracts)
 
     def enter(self, phase: Phase) -> None:
         """Begins a phase."""
@@ -274,29 +272,6 @@ class RunState:
     def finish(self) -> None:
         """Ends the run's own time."""
         self.finished_at = self.now()
-
-    def stored(self, result_ref: str, trace_ref: str | None, answer_ref: str | None) -> None:
-        """Sets the references of the stored result, trace and answer."""
-        self.result_ref = result_ref
-        self.trace_ref = trace_ref
-        self.answer.set_ref(answer_ref)
-
-    def refuse(self, subtask_id: str) -> None:
-        """Adds a subtask that is rejected for a reason that holds for all."""
-        self.refused.add(subtask_id)
-
-    def refuse_no_longer(self, subtask_id: str) -> None:
-        """Removes a subtask that is no longer rejected."""
-        self.refused.discard(subtask_id)
-
-    def mark_denied(self) -> None:
-        """Marks the run as one with a rejected call, so that the parent run asks no other role."""
-        self.was_denied = True
-
-    def add_work(self, effects: Sequence[str], labels: Labels) -> None:
-        """Adds calls with effects by worker agents, and the labels of their texts."""
-        self.effects += effects
-        self.labels |= labels
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Sets new totals of budget and deadline.

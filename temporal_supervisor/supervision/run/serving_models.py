@@ -47,14 +47,23 @@ class Outage:
 class ServingModels:
     """The models that a run leaves out for a time or until a `resume`, and their outages.
 
-    `now` is the run's clock. `outage_ended` is called when waiting work may call its model.
+    `now` is the run's clock. `outage_ended` is called when waiting work may call its model. The
+    `notice` tells users that the model limits the answer. `extract` is True for the stand-in model,
+    whose answers have no confidence.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self.outage_ended: Callable[[], object] = lambda: None
+        self.notice: str | None = None
+        self.extract = False
         self._out: dict[str, datetime] = {}  # until when each is left out
         self._outages: dict[str, Outage] = {}
+
+    def describe(self, notice: str | None, *, extract: bool) -> None:
+        """Sets the notice to users, and `extract` for the stand-in model."""
+        self.notice = notice
+        self.extract = extract
 
     def set_listener(self, work: Callable[[], object]) -> None:
         """Sets the function that is called when an outage ends."""

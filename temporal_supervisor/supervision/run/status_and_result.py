@@ -63,7 +63,7 @@ def status_of(state: RunState, cursor: int = 0, since: str = "", execution: str 
         warnings=state.warnings,
         reuse_from=state.request.reuse_from,
         saved=saved_usage(reports),
-        model_notice=state.model_notice,
+        model_notice=state.models.notice,
         error=state.error,
     )
     return cut_to(status, PAYLOAD_ROOM_BYTES)
@@ -105,8 +105,8 @@ def result_of(state: RunState) -> RunResult:
         answer_json=answer.as_json,
         answer_ref=answer.ref,
         answer_model=answer.model,
-        result_ref=state.result_ref,
-        trace_ref=state.trace_ref,
+        result_ref=state.published.result_ref,
+        trace_ref=state.published.trace_ref,
         confidence=_confidence(state),
         grounding=grounding_of(answer, state.board.current()),
         gaps=gaps,
@@ -154,7 +154,7 @@ def _doubts(state: RunState) -> list[Doubt]:
 
     An extract is not looked at: it tells of itself that it is no answer.
     """
-    is_answer = not state.extracts and state.answer.missing_because is None
+    is_answer = not state.models.extract and state.answer.missing_because is None
     answer = state.answer.current if is_answer else Answer()
     return doubts_about(state.request.goal, answer, state.board.current())
 
@@ -167,7 +167,7 @@ def _confidence(state: RunState) -> float | None:
     if state.answer.missing_because is not None:
         return 0.0
     answer = state.answer.current
-    if state.extracts or not answer.text or state.phase == "failed":
+    if state.models.extract or not answer.text or state.phase == "failed":
         return None
 
     of_the_answer = (ANSWER, ANSWER_JSON)

@@ -1,4 +1,4 @@
-"""Waits of a run for roles with an open breaker, for providers, the store and people."""
+"""Waits of a run: for roles with an open breaker, providers, the store, people, a first finding."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -8,6 +8,8 @@ from pydantic import JsonValue
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.status import Asked, Wait, WaitKind
+from temporal_supervisor.supervision.run.board import Board
+from temporal_supervisor.supervision.run.slots import Slots
 
 AWAITED: dict[WaitKind, str] = {
     "provider": "the model provider",
@@ -153,6 +155,42 @@ class Waits:
         breakers = [breaker_note(card) for card in self.cards() if card["state"] != "closed"]
         others = [wait for wait in self.current if wait.kind != "provider"]
         return breakers + [f"{wait.subject} waits for {AWAITED[wait.kind]}: {wait.prompt_preview}" for wait in others]
+
+
+class FirstFinding:
+    """The first finding of a run: once there is one, the run waits for `resume` instead of failing.
+
+    For a nested run, a finding of a parent run counts if it existed when the nested one began.
+    `refused` subtasks are rejected for a reason that holds for all, and wait for the first finding.
+    """
+
+    def __init__(self, board: Board, slots: Slots) -> None:
+        self.refused: set[str] = set()
+        self._board = board
+        self._slots = slots
+        self._exists_above = False
+
+    @property
+    def exists(self) -> bool:
+        """True once there is a finding, here or above."""
+        return self._exists_above or self._board.has_finding
+
+    @property
+    def may_come(self) -> bool:
+        """True while there is work under way that is not refused."""
+        return self._slots.held > 0 or not self.refused.issuperset(self._board.running())
+
+    def inherit(self, *, exists: bool) -> None:
+        """Adopts `exists` of the parent run, when a nested run begins."""
+        self._exists_above = exists
+
+    def refuse(self, subtask_id: str) -> None:
+        """Adds a subtask that is rejected for a reason that holds for all."""
+        self.refused.add(subtask_id)
+
+    def refuse_no_longer(self, subtask_id: str) -> None:
+        """Removes a subtask that is no longer rejected."""
+        self.refused.discard(subtask_id)
 
 
 def breaker_note(card: Mapping[str, JsonValue]) -> str:

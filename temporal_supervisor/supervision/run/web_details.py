@@ -29,7 +29,7 @@ _MARKS = {
 
 def markdown(state: RunState) -> str:
     """Returns a notice on the model, the goal, the answer, the cost, the plan and notes."""
-    counts, usage, notice = state.board.counts(), state.usage, state.model_notice
+    counts, usage, notice = state.board.counts(), state.usage, state.models.notice
     conditions = [name for name, value in state.flags.model_dump().items() if value]
     written = state.answer.current.text
     answer = with_gaps(written, state.answer.gaps) if state.phase == "done" else ""

@@ -26,23 +26,22 @@ from activities.files.tables import engine
 from activities.files.tables.dates import DateReading
 from activities.tools.sql.sql_check import check
 from temporal_supervisor.standin.lookup.tables import parse_tables
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
-Json = dict[str, Any]
 
-
-def converted(tmp_path: Path, name: str, content: bytes) -> Json:
+def converted(tmp_path: Path, name: str, content: bytes) -> JsonObject:
     source = tmp_path / "0f3a"
     source.write_bytes(content)
     return convert(str(source), name, str(tmp_path / "out"))
 
 
-def rows(table: Json) -> list[tuple[object, ...]]:
+def rows(table: JsonObject) -> list[tuple[object, ...]]:
     with duckdb.connect() as database:
         return database.execute(f"SELECT * FROM '{table['file']}'").fetchall()
 
 
-def types(table: Json) -> dict[str, str]:
+def types(table: JsonObject) -> dict[str, str]:
     return {column["name"]: column["type"] for column in table["columns"]}
 
 
@@ -199,7 +198,7 @@ def test_spreadsheets_sqlite_json_and_parquet_are_tables(tmp_path: Path) -> None
     assert rows(lines) == rows(again) == [(1,), (2,)]
 
 
-def places(report: Json) -> dict[str, str]:
+def places(report: JsonObject) -> dict[str, str]:
     return dict(text_passages(Path(report["document"]["file"]).read_text()))
 
 

@@ -6,7 +6,6 @@ import json
 import time
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -14,11 +13,10 @@ import pytest
 from activities.files.conversion import convert, convert_tables
 from activities.files.document_tables import FoundTable, Span, SpannedRows, TooMany, document_tables
 from activities.files.file_cache import FileCache, copy_file, local_file
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
-Json = dict[str, Any]
 
-
-def tables_in(tmp_path: Path, name: str, content: str | bytes) -> list[Json]:
+def tables_in(tmp_path: Path, name: str, content: str | bytes) -> list[JsonObject]:
     source, out = tmp_path / "0f3a", tmp_path / "out"
     source.write_bytes(content.encode() if isinstance(content, str) else content)
     found = convert_tables(str(source), name, str(out))
@@ -31,7 +29,7 @@ def found_in(tmp_path: Path, name: str, content: str | bytes) -> list[FoundTable
     return list(document_tables(path, tmp_path))
 
 
-def rows(table: Json) -> list[tuple[object, ...]]:
+def rows(table: JsonObject) -> list[tuple[object, ...]]:
     with duckdb.connect() as database:
         return database.execute(f"SELECT * FROM '{table['file']}'").fetchall()
 

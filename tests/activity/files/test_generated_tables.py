@@ -9,15 +9,13 @@ from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import duckdb
 import pytest
 
 from activities.files.conversion import convert
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.activity.files.generated_tables import MadeTable, made_table
-
-Json = dict[str, Any]
 
 COUNT = int(os.environ.get("TABLES_COUNT", "48"))
 PARTS = 4
@@ -96,13 +94,13 @@ def differences(table: MadeTable, folder: Path, counts: Counter[str]) -> list[st
     return problems
 
 
-def _read(table: MadeTable, folder: Path) -> Json:
+def _read(table: MadeTable, folder: Path) -> JsonObject:
     folder.mkdir()
     source = folder / "source"
     source.write_text(table.content, encoding="utf-8", newline="")
     report = convert(str(source), "table.csv", str(folder))
     assert report["problem"] is None, table.content
-    found: Json = report["tables"][0]
+    found: JsonObject = report["tables"][0]
     return found
 
 

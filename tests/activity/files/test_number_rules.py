@@ -2,7 +2,6 @@
 
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -10,31 +9,30 @@ import pytest
 from activities.files.conversion import convert
 from activities.files.descriptions import TableDescription
 from activities.files.table_files import csv_tables
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.activity.files.made_tables import tables_of
 from tests.office_files import xlsx_bytes
 
-Json = dict[str, Any]
 
-
-def read(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> Json:
+def read(tmp_path: Path, content: str | bytes, name: str = "t.csv") -> JsonObject:
     source = tmp_path / "0f3a"
     source.write_bytes(content.encode() if isinstance(content, str) else content)
     report = convert(str(source), name, str(tmp_path / "out"))
     assert report["problem"] is None
-    table: Json = report["tables"][0]
+    table: JsonObject = report["tables"][0]
     return table
 
 
-def values(table: Json, name: str = "x") -> list[object]:
+def values(table: JsonObject, name: str = "x") -> list[object]:
     return [value for (value,) in duckdb.execute(f"SELECT \"{name}\" FROM '{table['file']}'").fetchall()]
 
 
-def column(table: Json, name: str = "x") -> Json:
-    found: list[Json] = [column for column in table["columns"] if column["name"] == name]
+def column(table: JsonObject, name: str = "x") -> JsonObject:
+    found: list[JsonObject] = [column for column in table["columns"] if column["name"] == name]
     return found[0]
 
 
-def of_cells(tmp_path: Path, cells: list[str], delimiter: str = ",") -> Json:
+def of_cells(tmp_path: Path, cells: list[str], delimiter: str = ",") -> JsonObject:
     quoted = [f'"{cell}"' for cell in cells]
     lines = [f"place {at}{delimiter}{cell}" for at, cell in enumerate(quoted)]
     return read(tmp_path, "\n".join([f"name{delimiter}x", *lines]) + "\n")
@@ -230,7 +228,7 @@ def test_numbers_of_a_typed_source_are_never_read_again(tmp_path: Path) -> None:
     assert values(table, "big") == [2**63 - 1, 1]
 
 
-def described(tmp_path: Path, content: str, **said: object) -> Json:
+def described(tmp_path: Path, content: str, **said: object) -> JsonObject:
     source, out = tmp_path / "t.csv", tmp_path / "out"
     out.mkdir(exist_ok=True)
     source.write_text(content)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from temporal_supervisor.standin.server.api_reply import text_block as text
-from temporal_supervisor.standin.server.api_request import Json
 from temporal_supervisor.standin.server.app import _BEGUN, _deltas
 from temporal_supervisor.standin.server.app import _encoded as sse
+from temporal_supervisor.supervision.base.json_object import JsonObject
 
 __all__ = ["sse", "text"]
 
@@ -24,7 +24,7 @@ class Exchange:
 
     path: str
     headers: dict[str, str]
-    body: Json
+    body: JsonObject
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     silent: asyncio.Event = field(default_factory=asyncio.Event)
@@ -110,7 +110,7 @@ async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     return Exchange(first.split()[1], headers, json.loads(body or b"{}"), reader, writer)
 
 
-def plain(status: int, body: str | Json, content_type: str = "application/json", **headers: str) -> Reply:
+def plain(status: int, body: str | JsonObject, content_type: str = "application/json", **headers: str) -> Reply:
     """A whole answer at once."""
     text = body if isinstance(body, str) else json.dumps(body)
 
@@ -127,14 +127,14 @@ def error(status: int, type_: str, message: str = "told so", code: str | None = 
     return plain(status, error_body(type_, message, code), request_id="req_1", **headers)
 
 
-def error_body(type_: str, message: str = "told so", code: str | None = None) -> Json:
-    told: Json = {"type": type_, "message": message}
+def error_body(type_: str, message: str = "told so", code: str | None = None) -> JsonObject:
+    told: JsonObject = {"type": type_, "message": message}
     if code:
         told["details"] = {"error_code": code}
     return {"type": "error", "error": told, "request_id": "req_1"}
 
 
-def stream(*events: Json, end: Reply | None = None) -> Reply:
+def stream(*events: JsonObject, end: Reply | None = None) -> Reply:
     """A streamed answer; `end` takes the place of its proper end."""
 
     async def reply(exchange: Exchange) -> None:
@@ -173,7 +173,7 @@ async def pings(exchange: Exchange) -> None:
         await asyncio.sleep(0.05)
 
 
-USAGE: Json = {
+USAGE: JsonObject = {
     "input_tokens": 10,
     "output_tokens": 1,
     "cache_read_input_tokens": 100,
@@ -181,8 +181,8 @@ USAGE: Json = {
 }
 
 
-def start(**changes: Any) -> Json:
-    message: Json = {
+def start(**changes: Any) -> JsonObject:
+    message: JsonObject = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
@@ -195,11 +195,11 @@ def start(**changes: Any) -> Json:
     return {"type": "message_start", "message": {**message, **changes}}
 
 
-def delta(index: int, part: Json) -> Json:
+def delta(index: int, part: JsonObject) -> JsonObject:
     return {"type": "content_block_delta", "index": index, "delta": part}
 
 
-def block(index: int, content: Json) -> list[Json]:
+def block(index: int, content: JsonObject) -> list[JsonObject]:
     """The events of one content block, as the provider streams it."""
     return [
         {"type": "content_block_start", "index": index, "content_block": content | _BEGUN.get(content["type"], {})},
@@ -208,7 +208,7 @@ def block(index: int, content: Json) -> list[Json]:
     ]
 
 
-def finish(stop_reason: str | None = "end_turn", output_tokens: int = 42, **more: Any) -> list[Json]:
+def finish(stop_reason: str | None = "end_turn", output_tokens: int = 42, **more: Any) -> list[JsonObject]:
     return [
         {
             "type": "message_delta",
@@ -219,11 +219,11 @@ def finish(stop_reason: str | None = "end_turn", output_tokens: int = 42, **more
     ]
 
 
-def message(*blocks: Json, stop_reason: str | None = "end_turn", **more: Any) -> Reply:
+def message(*blocks: JsonObject, stop_reason: str | None = "end_turn", **more: Any) -> Reply:
     """A whole streamed answer with these content blocks."""
     events = [event for index, content in enumerate(blocks) for event in block(index, content)]
     return stream(start(), *events, *finish(stop_reason, **more))
 
 
-def tool_use(id_: str, name: str, arguments: Json) -> Json:
+def tool_use(id_: str, name: str, arguments: JsonObject) -> JsonObject:
     return {"type": "tool_use", "id": id_, "name": name, "input": arguments}

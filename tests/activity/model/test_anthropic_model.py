@@ -13,8 +13,9 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.port import Json, ModelFailure, ModelMessage, ModelRequest, StreamProgress
+from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.replies.filled_form import filled_form
 from tests.activity.model import http_fixture as http
@@ -55,7 +56,7 @@ class Outcome:
     progress: StreamProgress
 
     @property
-    def body(self) -> Json:
+    def body(self) -> JsonObject:
         return self.server.requests[0].body
 
 

@@ -21,7 +21,7 @@ from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter
 from tests.activity.supervising import Desk
-from tests.activity.test_attempts import Call
+from tests.activity.test_attempt_interceptor import Call
 from tests.scripted_model import text
 
 MODEL = "claude-haiku-5-5"

@@ -18,8 +18,9 @@ from activities.model.conversation import (
     Opening,
     visible_messages,
 )
-from activities.model.port import Json, ModelMessage, ModelUsage, user_message
+from activities.model.port import ModelMessage, ModelUsage, user_message
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.store_keys import call_key
 
 RUN = "supervise-how-did-sales-develop-4f2a"
@@ -36,7 +37,7 @@ def key_of(turn: int) -> str:
     return call_key(RUN, UUID, RUN, str(turn), SHA)
 
 
-def reply(content: list[Json], stop_reason: str = "tool_use") -> ModelMessage:
+def reply(content: list[JsonObject], stop_reason: str = "tool_use") -> ModelMessage:
     usage = ModelUsage(input_tokens=3, output_tokens=5)
     return ModelMessage(content=content, stop_reason=stop_reason, usage=usage, model="a-model")
 
@@ -53,10 +54,10 @@ class Counting(ArtifactStore):
         return await super().find(key)
 
 
-async def talk(store: ArtifactStore, turns: int, output_chars: int = 5000) -> list[Json]:
+async def talk(store: ArtifactStore, turns: int, output_chars: int = 5000) -> list[JsonObject]:
     """Stores a conversation as worker agents hold it; returns the messages that its last call should show."""
     conversations = ConversationStore(store)
-    expected: list[Json] = []
+    expected: list[JsonObject] = []
     new = [user_message("Which region grew most?")]
     shown = new
     for turn in range(1, turns + 1):
@@ -87,13 +88,13 @@ async def talk(store: ArtifactStore, turns: int, output_chars: int = 5000) -> li
     return expected
 
 
-def whole(conversation: Conversation) -> list[Json]:
+def whole(conversation: Conversation) -> list[JsonObject]:
     """The messages of a conversation that fits."""
     replies = [entry.reply.content for entry in conversation.entries]
     return visible_messages(conversation.inputs, replies, ConversationView())
 
 
-def as_bytes(messages: list[Json]) -> bytes:
+def as_bytes(messages: list[JsonObject]) -> bytes:
     return json.dumps(messages, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 

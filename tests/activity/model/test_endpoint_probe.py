@@ -12,7 +12,7 @@ import pytest
 
 from activities.model import endpoint_questions
 from activities.model.endpoint_probe import EndpointMemory, EndpointProbe
-from activities.model.port import Json
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, ModelServer
@@ -25,12 +25,12 @@ class Played:
     """A server that takes some parts of the Messages API and ignores the others without a word."""
 
     def __init__(
-        self, models: list[Json], pages: dict[str, Json] | None = None, takes: str = "", cuts: int = 0
+        self, models: list[JsonObject], pages: dict[str, JsonObject] | None = None, takes: str = "", cuts: int = 0
     ) -> None:
         self.pages = {"/v1/models": {"data": models}, **(pages or {})}
         self.takes = takes.split()
         self.cuts = cuts
-        self.posts: list[Json] = []
+        self.posts: list[JsonObject] = []
 
     async def __call__(self, exchange: Exchange) -> None:
         path = exchange.path.partition("?")[0]
@@ -42,7 +42,7 @@ class Played:
             self.posts.append(exchange.body)
             await http.plain(200, self.message(exchange.body))(exchange)
 
-    def message(self, body: Json) -> Json:
+    def message(self, body: JsonObject) -> JsonObject:
         words = len(json.dumps(body["messages"]).split())
         return {
             "type": "message",
@@ -53,7 +53,7 @@ class Played:
             "usage": {"input_tokens": min(words, self.cuts or words), "output_tokens": 5},
         }
 
-    def block(self, body: Json) -> Json:
+    def block(self, body: JsonObject) -> JsonObject:
         if "output_config" in body and "output_config" in self.takes:
             return http.text('{"colour": "red", "number": 1}')
         if "tool_choice" in body and "tool_choice" in self.takes:
@@ -118,7 +118,7 @@ async def test_llama_cpp_says_its_window_of_a_slot_and_how_many_it_has() -> None
         ("/model/info", {"data": [{"model_name": "m", "model_info": {"max_input_tokens": 8192}}]}),
     ],
 )
-async def test_windows_are_found_where_servers_keep_them(path: str, page: Json) -> None:
+async def test_windows_are_found_where_servers_keep_them(path: str, page: JsonObject) -> None:
     assert (await found(Played([{"id": "m"}], {path: page}))).traits("m").window == 8192
 
 

@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
-from activities.model.port import Json, ModelFailure, StreamProgress
+from activities.model.port import ModelFailure, StreamProgress
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange
 from tests.activity.model.test_anthropic_model import adapter, answer, ask
 
-SCHEMA: Json = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
-TOOL: Json = {"name": "query_data", "input_schema": {"required": ["sql"], "properties": {"sql": {"type": "string"}}}}
+SCHEMA: JsonObject = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+TOOL: JsonObject = {
+    "name": "query_data",
+    "input_schema": {"required": ["sql"], "properties": {"sql": {"type": "string"}}},
+}
 
 
 def to_own(**changes: Any) -> Any:
@@ -68,7 +72,7 @@ async def test_a_server_that_ends_calls_with_end_turn_has_asked_for_tools() -> N
     assert outcome.message.stop_reason == "tool_use"
 
 
-def long_prompt(tokens: int) -> list[Json]:
+def long_prompt(tokens: int) -> list[JsonObject]:
     words = int(tokens * limits.CHARS_PER_TOKEN / 4)
     thought = {"type": "thinking", "thinking": "hm, " * 20_000, "signature": ""}
     return [

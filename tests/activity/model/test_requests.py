@@ -8,8 +8,9 @@ import pytest
 from pydantic import Field
 
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.port import CacheUse, Json, ModelRequest, user_message
+from activities.model.port import CacheUse, ModelRequest, user_message
 from activities.model.request_body import profile_of, request_body
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.replies.filled_form import filled_form
 from tests.activity.model import http_fixture as http
@@ -30,15 +31,15 @@ def test_a_form_asks_for_what_has_a_default_but_not_for_what_may_be_left_out() -
     assert AnthropicModel().output_schema(Draft)["required"] == ["words", "more", "choice"]
 
 
-THOUGHT: Json = {"type": "thinking", "thinking": "", "signature": "c2ln"}
-ADD: Json = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
+THOUGHT: JsonObject = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+ADD: JsonObject = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
 OPUS, OLD, UNKNOWN = "claude-opus-5-5", "claude-haiku-4-5-20251001", "qwen3-coder"
 
 
 SILENCE = IDLE.total_seconds() * 2.7  # as 4 minutes to the 90 seconds of the real limit
 
 
-def silent(block: Json, sign: bytes) -> Reply:
+def silent(block: JsonObject, sign: bytes) -> Reply:
     """A reply whose first block opens, then says nothing for a while but `sign`, then comes at once."""
     opened, *rest = http.block(0, block)
 
@@ -68,7 +69,7 @@ PING = http.sse({"type": "ping"})
     ],
     ids=["thinks", "writes", "slow text"],
 )
-async def test_a_stream_lives_as_long_as_its_open_block_gives_signs(block: Json, sign: bytes) -> None:
+async def test_a_stream_lives_as_long_as_its_open_block_gives_signs(block: JsonObject, sign: bytes) -> None:
     assert (await answer(silent(block, sign), idle_timeout=IDLE)).message.text().strip(".") == "done"
 
 
@@ -147,7 +148,7 @@ async def test_a_refusal_of_what_is_in_a_request_is_the_requests(words: str) -> 
     assert (await fail(http.error(400, "invalid_request_error", words))).kind == "ProviderRejected"
 
 
-def wide_schema(optional: int = 0, unions: int = 0) -> Json:
+def wide_schema(optional: int = 0, unions: int = 0) -> JsonObject:
     kinds = {f"o{n}": {"type": "string"} for n in range(optional)}
     either = {f"u{n}": {"anyOf": [{"type": "string"}, {"type": "null"}]} for n in range(unions)}
     item = {"type": "object", "properties": {**kinds, **either}, "required": list(either)}
@@ -158,7 +159,7 @@ def wide_schema(optional: int = 0, unions: int = 0) -> Json:
     ("schema", "in_words"),
     [(wide_schema(optional=24, unions=16), False), (wide_schema(optional=25), True), (wide_schema(unions=17), True)],
 )
-def test_a_schema_too_complex_for_the_api_is_sent_in_words(schema: Json, in_words: bool) -> None:
+def test_a_schema_too_complex_for_the_api_is_sent_in_words(schema: JsonObject, in_words: bool) -> None:
     body = request_body(ask(model=OPUS, output_schema=schema), profile_of(OPUS), "format")
     assert ("output_config" not in body) == in_words
     assert (filled_form(schema) in body["messages"][-1]["content"][-1]["text"]) == in_words
@@ -178,20 +179,20 @@ def test_a_small_model_is_shown_the_form_where_the_api_has_it() -> None:
     assert filled_form(schema) in shown["messages"][-1]["content"][-1]["text"]
 
 
-def turn(number: int, calls: int = 3) -> list[Json]:
+def turn(number: int, calls: int = 3) -> list[JsonObject]:
     """A turn with parallel tool calls, and their results."""
     uses = [http.tool_use(f"t{number}.{n}", "add", {}) for n in range(calls)]
     results = [{"type": "tool_result", "tool_use_id": use["id"], "content": "1"} for use in uses]
     return [{"role": "assistant", "content": [THOUGHT, *uses]}, {"role": "user", "content": results}]
 
 
-def body_of(use: CacheUse, turns: int, **changes: Any) -> Json:
+def body_of(use: CacheUse, turns: int, **changes: Any) -> JsonObject:
     messages = [user_message("brief"), *(message for n in range(turns) for message in turn(n))]
     request: ModelRequest = ask(model=OPUS, messages=messages, tools=[ADD], cache=use, **changes)
     return request_body(request, profile_of(OPUS), "format")
 
 
-def marks(body: Json) -> list[str]:
+def marks(body: JsonObject) -> list[str]:
     """Where the breakpoints are."""
     places = [("tools", body["tools"]), ("system", body["system"] if isinstance(body["system"], list) else [])]
     places += [(f"{at}", message["content"]) for at, message in enumerate(body["messages"])]

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from activities.model.port import Json, ModelMessage, ModelRequest, StreamProgress
+from activities.model.port import ModelMessage, ModelRequest, StreamProgress
 from activities.model.text_calls import is_written
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange
 from tests.activity.model.test_anthropic_model import adapter, answer, ask
@@ -48,8 +49,8 @@ async def test_a_new_query_before_words_is_a_call_where_the_last_message_asks_fo
     result = {"type": "tool_result", "tool_use_id": "c1", "content": "| 1 |"}
     block = "```sql\nSELECT 2\n```\nThe team won 16 medals."
 
-    def conversation(words: str) -> list[Json]:
-        said: list[Json] = [result, {"type": "text", "text": words}]
+    def conversation(words: str) -> list[JsonObject]:
+        said: list[JsonObject] = [result, {"type": "text", "text": words}]
         return [{"role": "assistant", "content": [queried]}, {"role": "user", "content": said}]
 
     wanted = conversation("Reply with the corrected query in one sql block.")
@@ -136,7 +137,7 @@ async def test_thinking_about_a_call_is_none() -> None:
     "changes",
     [{"tools": []}, {"concludes": True}, {"tools": [{"type": "web_search_20260318", "name": "query_data"}]}],
 )
-async def test_only_what_was_offered_can_be_called(changes: Json) -> None:
+async def test_only_what_was_offered_can_be_called(changes: JsonObject) -> None:
     message = await replied(CALL, **{"model": "claude-haiku-5-5", **changes})
     assert (uses(message), message.text()) == ([], CALL)
 

@@ -10,16 +10,17 @@ from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import Conversation, Entry, Opening, tool_results
 from activities.model.journalled_call import Answered, CallOptions
-from activities.model.port import Json, ModelMessage, ModelUsage, Window, user_message
+from activities.model.port import ModelMessage, ModelUsage, Window, user_message
 from activities.model.prompt_fit import NextPrompt
 from temporal_supervisor.runtime.settings import Settings, load_settings
 from temporal_supervisor.standin.server.api_reply import ApiReply
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.activity.supervising import Desk
 from tests.scripted_model import Reply, status, text
 
 MODEL = "a-small-model"
-TOOLS: list[Json] = [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]
+TOOLS: list[JsonObject] = [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]
 OPENING = Opening(system="You look.", model=MODEL, tools=TOOLS)
 OPTIONS = CallOptions(cache="conversation")
 LONG = "a row of pears, and " * 1000  # 20,000 characters: about 5,700 tokens
@@ -63,15 +64,15 @@ class Talk:
         return self.answered
 
     @property
-    def sent(self) -> list[Json]:
+    def sent(self) -> list[JsonObject]:
         """The messages of the last request, without marks of the cache."""
-        messages: list[Json] = self.desk.asked[-1].step.body["messages"]
+        messages: list[JsonObject] = self.desk.asked[-1].step.body["messages"]
         return [
             {**m, "content": [{k: v for k, v in block.items() if k != "cache_control"} for block in m["content"]]}
             for m in messages
         ]
 
-    def of(self, kind: str) -> list[Json]:
+    def of(self, kind: str) -> list[JsonObject]:
         """The blocks of that kind in the last request."""
         return [block for m in self.sent for block in m["content"] if block["type"] == kind]
 
@@ -166,7 +167,7 @@ async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -
     ],
 )
 async def test_a_clearing_frees_much_and_spares_new_outputs_where_it_can(counted: int, seen: int, cleared: int) -> None:
-    def output() -> list[Json]:
+    def output() -> list[JsonObject]:
         return [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": LONG}]}]
 
     inputs = [[user_message("Look.")], *(output() for _ in range(seen))]

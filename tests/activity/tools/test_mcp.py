@@ -33,11 +33,10 @@ from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.contract.team import Team
 from tests.activity.tools.servers import hostile
 from tests.waiting import until
-
-Json = dict[str, Any]
 
 SERVERS = Path(__file__).parent / "servers"
 SECRET = "s3cret-canary-0b5f"
@@ -383,7 +382,7 @@ async def test_a_server_over_http_gets_the_secret_in_its_header_and_sends_it_now
     monkeypatch.setenv("SHOP_TOKEN", SECRET)
     seen = list[tuple[str, str | None]]()
 
-    def served(name: str, body: Callable[[Json], Json], away: str = "") -> Starlette:
+    def served(name: str, body: Callable[[JsonObject], JsonObject], away: str = "") -> Starlette:
         async def answer(request: Request) -> Response:
             seen.append((name, request.headers.get("authorization")))
             if away:
@@ -393,7 +392,7 @@ async def test_a_server_over_http_gets_the_secret_in_its_header_and_sends_it_now
 
         return Starlette(routes=[Route("/mcp", answer, methods=["POST"])])
 
-    def price(asked: Json) -> Json:
+    def price(asked: JsonObject) -> JsonObject:
         with contextlib.redirect_stdout(io.StringIO()) as said:
             hostile.answer(asked)
         return dict(json.loads(said.getvalue()))

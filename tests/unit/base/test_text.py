@@ -16,6 +16,7 @@ from temporal_supervisor.supervision.base.text import (
     clean,
     cut,
     did_you_mean,
+    has_whole,
     label,
     money,
     one_line,
@@ -125,6 +126,19 @@ def test_any_text_becomes_storable_and_short(text: str, limit: int) -> None:
 )
 def test_the_closest_known_name_is_suggested(name: str, known: list[str], hint: str) -> None:
     assert did_you_mean(name, known) == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "is_found"),
+    [
+        ("sales of the far north", "far north", True),
+        ("sales of the northern part", "north", False),
+        ("sales of the south", "north", False),
+        ("C++ (2011)", "(2011)", True),
+    ],
+)
+def test_words_are_found_whole_in_a_text(text: str, words: str, is_found: bool) -> None:
+    assert has_whole(text, words) is is_found
 
 
 @pytest.mark.parametrize(

@@ -499,7 +499,8 @@ def test_an_answer_comes_first_and_leads_nowhere() -> None:
     partial = Finding(outcome="partial", summary="Half.", text_ref="r")
     report = SubtaskReport(id="t1", state="completed", finding=partial)
     run = a_run("G", report)
-    run.phase, run.model_notice = "done", "an extract"
+    run.phase = "done"
+    run.models.describe("an extract", extract=True)
     run.answer.replace(Answer(text="# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n"))
     lines = markdown(run).split("\n")
     assert lines[:3] == ["> an extract", "", "**G**"]

@@ -74,11 +74,11 @@ def test_the_status_since_a_version_has_what_has_changed_and_all_of_another_plan
 def test_a_finding_may_come_while_work_is_under_way_that_is_not_refused() -> None:
     run = state(plan(subtask("t1"), subtask("t2")))
     run.board.begin("t1", "finder")
-    assert run.finding_may_come
-    run.refused.add("t1")
-    assert not run.finding_may_come
+    assert run.first_finding.may_come
+    run.first_finding.refuse("t1")
+    assert not run.first_finding.may_come
     assert run.slots.occupy("t2")
-    assert run.finding_may_come
+    assert run.first_finding.may_come
 
 
 def test_a_full_status_page_stays_below_the_hard_cap() -> None:
@@ -170,12 +170,12 @@ def test_the_plans_own_time_of_a_subtask_goes_before_the_requests(
 
 def test_a_finding_counts_here_and_above_when_a_nested_run_began() -> None:
     run = state(plan(subtask("a")))
-    assert not run.has_finding
+    assert not run.first_finding.exists
     work(run.board, "a")
-    assert run.has_finding
+    assert run.first_finding.exists
     nested = state()
     nested.begin_nested(Labels(), Instructions(), has_finding=True)
-    assert nested.has_finding
+    assert nested.first_finding.exists
 
 
 def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a_person_resumes() -> None:
@@ -257,7 +257,7 @@ def test_without_a_confidence_of_its_own_an_answer_has_the_bound_that_code_compu
     assert result_of(run).confidence == 1.0
     run.open_points.set_gap("a", "no unit")
     assert result_of(run).confidence == 0.65
-    run.extracts = True
+    run.models.describe(None, extract=True)
     assert result_of(run).confidence is None, "an extract is no answer"
 
 
@@ -421,7 +421,7 @@ def calls_of_events(subtasks: int) -> int:
         budget.ledger.settle(f"{subtask_id}.0", used)
         board.book(subtask_id, 1, used)
         board.complete(subtask_id, FINDING)
-        assert run.has_finding
+        assert run.first_finding.exists
 
     def begin_next() -> None:
         assert board.skip_blocked() == []

@@ -16,6 +16,7 @@ from temporal_supervisor.standin.server.app import BrainServer, Entry
 from temporal_supervisor.standin.server.app import serving as served
 from temporal_supervisor.standin.server.faults import FaultScript, ServerConfig
 from temporal_supervisor.supervision.base import limits
+from temporal_supervisor.supervision.base.json_object import JsonObject
 from tests.scripted_model import (
     Reply,
     Script,
@@ -38,10 +39,9 @@ from tests.workflow.scripts import reviewed, verdicts
 from worker_main import serving
 from workflows.subtasks.child_runs import STARTS_AT_ONCE
 
-Json = dict[str, Any]
 WINDOW = 100_000
 PROMPT = "Count every pear of the garden twice, and say where you stood. " * 130  # 2,000 tokens
-TEAM: Json = {
+TEAM: JsonObject = {
     "name": "counters",
     "generalist": "counter",
     "roles": [{"name": "counter", "description": "Counts.", "system_prompt": PROMPT, "tools": ["lab/lookup"]}],
@@ -60,13 +60,13 @@ class Billed(ScriptedModel):
         self.log.append(entry)
         super().hear(entry)
 
-    def usages(self, kind: str) -> list[Json]:
+    def usages(self, kind: str) -> list[JsonObject]:
         """Returns the usage of the calls of a kind that were answered, in order."""
         done = [entry for entry in self.log if entry["event"] == "answered"]
         return [entry["usage"] for entry in done if f"/{kind}." in entry["call"]]
 
 
-def billed(*blocks: Json, stop_reason: str = "end_turn") -> Reply:
+def billed(*blocks: JsonObject, stop_reason: str = "end_turn") -> Reply:
     """A reply whose tokens the server counts."""
 
     async def reply() -> ApiReply:
@@ -75,7 +75,7 @@ def billed(*blocks: Json, stop_reason: str = "end_turn") -> Reply:
     return reply
 
 
-def read_share(usages: list[Json]) -> float:
+def read_share(usages: list[JsonObject]) -> float:
     """Returns which part of all input was read from the cache."""
     parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     sums = {part: sum(usage[part] for usage in usages) for part in parts}

@@ -118,7 +118,7 @@ async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses
     cancelled, planned, status = threading.Event(), asyncio.Event(), status_and_result.status_of
 
     def status_after_the_cancel(state: RunState, cursor: int = 0) -> Any:
-        if workflow.in_workflow() and state.phase == "done" and not state.result_ref:
+        if workflow.in_workflow() and state.phase == "done" and not state.published.result_ref:
             asked[workflow.info().workflow_id].set()
             cancelled.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
         return status(state, cursor)

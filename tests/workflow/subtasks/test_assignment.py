@@ -14,7 +14,7 @@ from temporalio.client import Client
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef
-from activities.contracts.turn_contracts import PoolQuestion
+from activities.contracts.turn_contracts import BacklogInput
 from activities.run.run_activities import RunActivities
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.queues import pool_queue
@@ -82,10 +82,10 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
     lab: Lab, settings: Settings
 ) -> None:
     ready, environment = asyncio.Event(), ActivityEnvironment(lab.client)
-    question = PoolQuestion(run=RunRef(run_id=lab.run_id), queue=pool_queue("remote"))
+    backlog = BacklogInput(run=RunRef(run_id=lab.run_id), queue=pool_queue("remote"))
 
     async def waits_too_long() -> bool:
-        return await environment.run(RunActivities.pool_backlog, question) > 0.5
+        return await environment.run(RunActivities.pool_backlog, backlog) > 0.5
 
     planned = subtasks(item("t1", "fetcher"), item("t2"), item("t3", "fetcher", depends_on=["t2"]))
     turns = {"t1": in_order(FOUND), "t2": lambda step: when(ready, FOUND), "t3": in_order(FOUND)}

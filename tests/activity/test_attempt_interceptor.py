@@ -14,7 +14,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempts import activity_attempt
+from activities.attempt_interceptor import activity_attempt
 from activities.heartbeat import set_details, waiting
 from activities.store.artifacts import ArtifactMissing, ArtifactUnavailable
 from temporal_supervisor.supervision.base import limits

@@ -17,11 +17,11 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from activities.activity_telemetry import ParentOf, activity_step
 from activities.contracts.eval_contracts import EvalCall, is_eval_id
 from activities.contracts.run_contracts import Notice, RunRef, SetupInput
 from activities.contracts.store_contracts import StoreWatch
 from activities.heartbeat import beating
-from activities.steps import ParentOf, activity_step
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
 from activities.store.store_reports import report_away
@@ -155,10 +155,10 @@ def references(value: object, name: str = "") -> Iterator[tuple[str, str]]:
 _QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows without an alarm
 
 
-class Attempts(Interceptor):
+class AttemptInterceptor(Interceptor):
     """Wraps every attempt in its step, heartbeats, the guard and typed errors.
 
-    See `steps.activity_step`.
+    See `activity_telemetry.activity_step`.
     """
 
     def __init__(
