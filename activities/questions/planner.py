@@ -17,7 +17,7 @@ from activities.teams.team_files import LoadedTeam
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.base import Model
-from temporal_supervisor.supervision.contract.plan import Plan, Subtask
+from temporal_supervisor.supervision.contract.plan import Importance, Plan, Subtask
 from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
 from temporal_supervisor.supervision.contract.team import Role, Team
 from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, asks_for_each
@@ -33,6 +33,7 @@ _ANSWER_GOAL = "Answer this goal: "
 _OWN_WORDS_CHARS = limits.DESCRIPTION_CHARS - len(_ANSWER_GOAL)
 _FIGURES_ONLY = "Give only the figures that tables have. Another agent reads the documents."
 _TEXTS_ONLY = "Give only what documents have. Another agent queries the tables for the figures."
+_IN_TEXTS = "documents can answer it whole"
 _SHORT_GOAL_CHARS = 1200  # a question with the form of its answer; more is a task of several parts
 
 
@@ -324,7 +325,7 @@ class Planner:
         """Returns the first plan of a goal that needs no planning; None for others.
 
         Such a goal matches a fixed route of the team, or, for a model with a small window, is a
-        question that a single query can answer.
+        question that a single query or search can answer.
         """
         call = self.call
         is_first = call.revision <= 1 and call.head is None and not call.problems
@@ -333,17 +334,17 @@ class Planner:
         routes = (route for route in self.loaded.team.routes if fits(route.pattern, self.goal))
         route = next(routes, None)
         if route is None:
-            return self._route_to_tables()
+            return self._route_by_words()
         if all(role.name != route.role for role in self.roles):
             return None
         why = f"the team's route for goals such as: {route.pattern}"
         return self._routed(RouteDraft(role=route.role, reasoning=why))
 
-    def _route_to_tables(self) -> Plan | None:
-        """Returns the plan of a question that a query can answer; None for others.
+    def _route_by_words(self) -> Plan | None:
+        """Returns the plan of a question that a query or a search can answer; None for others.
 
-        If that is uncertain, a role that reads documents is asked, too. A question for figures and
-        their reasons is divided between both.
+        If it is uncertain that a query can, a role that reads documents is asked, too. A question
+        for figures and their reasons is divided between both.
         """
         if not self.short or self.call.attachments or len(self.goal) > _SHORT_GOAL_CHARS:
             return None
@@ -351,26 +352,39 @@ class Planner:
         reach = reach_of(self.goal, self.catalogue)
         if not querying or reach == "elsewhere":
             return None
+        reading = self._reading_role()
+        if reach == "documents":
+            return None if reading is None else self._routed(RouteDraft(role=reading, reasoning=_IN_TEXTS))
         if reach == "tables and documents":
-            return self._divided(querying[0], self._reading_role())
+            return self._divided(querying[0], reading, "required")
+        if reach == "tables and perhaps documents":
+            return self._divided(querying[0], reading, "optional")
 
         draft = RouteDraft(role=querying[0], reasoning="a query can answer it whole")
         if reach == "perhaps tables":
-            draft.secondary_role = self._reading_role()
+            draft.secondary_role = reading
         return self._routed(draft)
 
-    def _divided(self, querying: str, reading: str | None) -> Plan | None:
-        """Returns the plan of a question for figures and reasons; None without a reading role."""
+    def _divided(self, querying: str, reading: str | None, importance: Importance) -> Plan | None:
+        """Returns the plan of a question for figures and for words; None without a reading role.
+
+        The `importance` is that of what documents have.
+        """
         if reading is None or self.call.max_subtasks < 2:
             return None
 
         goal = self.goal.strip()
         figures = Subtask(id="t1", role=querying, description=f"{goal}\n{_FIGURES_ONLY}")
-        reasons = Subtask(id="t2", role=reading, description=f"{goal}\n{_TEXTS_ONLY}")
+        words = Subtask(
+            id="t2",
+            role=reading,
+            description=f"{goal}\n{_TEXTS_ONLY}",
+            importance=importance,
+        )
         return Plan(
             goal=self.goal,
-            reasoning="its figures are in tables, its reasons in documents",
-            subtasks=[figures, reasons],
+            reasoning="its figures are in tables, the rest in documents",
+            subtasks=[figures, words],
             revision=self.call.revision,
         )
 

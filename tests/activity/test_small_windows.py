@@ -100,10 +100,30 @@ async def test_a_question_about_the_only_table_needs_no_plan(small: Desk) -> Non
     assert small.asked == []
 
 
-async def test_a_question_that_documents_may_answer_is_planned(small: Desk) -> None:
+async def test_a_task_is_planned(small: Desk) -> None:
     reply = await plan(small, as_json({"subtasks": [T1]}))
     assert reply.strategy == "plan"
     assert len(small.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("goal", "roles"),
+    [
+        ("Why did the blossoms freeze?", [("reader", "required")]),
+        ("Who prunes the trees?", [("reader", "required")]),
+        (
+            "How many kg of each sort were there, and what did frost do?",
+            [("counter", "required"), ("reader", "optional")],
+        ),
+    ],
+)
+async def test_a_question_that_documents_may_answer_is_read_for(
+    small: Desk, goal: str, roles: list[tuple[str, str]]
+) -> None:
+    reply = await plan(small, goal=goal)
+    assert reply.plan is not None
+    assert [(subtask.role, subtask.importance) for subtask in reply.plan.subtasks] == roles
+    assert small.asked == []
 
 
 async def test_a_question_that_a_query_answers_whole_needs_no_plan_beside_documents(small: Desk) -> None:

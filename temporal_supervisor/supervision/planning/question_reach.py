@@ -1,4 +1,4 @@
-"""Detection of questions that one query can answer, so that they are not divided.
+"""Detection of questions that one query or one search can answer, so that no model plans them.
 
 A small model divides a short question into parts that are no questions, and loses words on the way.
 """
@@ -9,7 +9,14 @@ from typing import Literal
 from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, stems, words_of
 from temporal_supervisor.supervision.planning.named_tables import only_table, table_lines
 
-Reach = Literal["tables", "perhaps tables", "tables and documents", "elsewhere"]
+Reach = Literal[
+    "tables",
+    "perhaps tables",
+    "documents",
+    "tables and documents",
+    "tables and perhaps documents",
+    "elsewhere",
+]
 """Where a question finds its answer, as far as its words tell."""
 
 _CHARS = 400  # of a question with the form of its answer; more is a task of several parts
@@ -27,6 +34,10 @@ _TELLS = re.compile(
     r"|warum|wieso|weshalb|gr[uü]nde?|erkl[aä]r\w*|beschreib\w*|vergleich\w*|schreib\w*)\b",
     re.IGNORECASE,
 )
+_WHY = re.compile(
+    r"\b(?:why|how come|reasons? (?:for|of|why)|caused?|warum|wieso|weshalb|gr[uü]nde? f[uü]r)\b",
+    re.IGNORECASE,
+)
 _PARTS = re.compile(
     r"\b(?:and|und)\b[^?.]{0,40}\b(?:why|what|how|which|who|when|where|warum|was|wie|wer|wann|wo)\b"
     r"|;|\?[^?]+\?",
@@ -37,27 +48,42 @@ _PARTS = re.compile(
 def reach_of(goal: str, catalogue: str) -> Reach:
     """Returns the part of a catalogue that can answer a goal, by their common words.
 
-    A question within one part is answered by tables, a question for figures and their reasons by
-    documents as well.
+    Tables answer a question whose words they have, documents one for reasons, or one of which no
+    table has a word. A question for figures and their reasons is answered by both.
     """
     if only_table(catalogue) is not None:
         return "tables"
     tables = table_lines(catalogue)
     if not tables or len(goal) > _CHARS:
         return "elsewhere"
-    if not _ASKS.search(goal):
+    asks = _ASKS.search(goal) is not None
+    asks_why = _WHY.search(goal) is not None
+    if not (asks or asks_why):
         return "elsewhere"
 
     asked = _stems(goal)
     in_tables = asked & _stems("\n".join(tables.values()))
     documents = [line for line in catalogue.splitlines() if line.startswith("- document ")]
-    if _TELLS.search(goal):
-        return "tables and documents" if documents and len(in_tables) >= _SURE else "elsewhere"
-
     in_documents = asked & _stems("\n".join(documents))
-    if _PARTS.search(goal) or not in_tables or in_documents - in_tables:
+    tables_are_sure = len(in_tables) >= _SURE
+
+    if _TELLS.search(goal):
+        if documents and tables_are_sure and asks:
+            return "tables and documents"
+        for_reasons = asks_why and not (asks and in_tables)
+        return "documents" if documents and for_reasons else "elsewhere"
+    if documents and not in_tables:
+        return "documents"
+
+    has_other_words = bool(in_documents - in_tables)
+    if _PARTS.search(goal) or has_other_words:
+        if not documents:
+            return "elsewhere"
+        one_query = tables_are_sure and not has_other_words
+        return "tables" if one_query else "tables and perhaps documents"
+    if not in_tables:
         return "elsewhere"
-    return "tables" if len(in_tables) >= _SURE else "perhaps tables"
+    return "tables" if tables_are_sure else "perhaps tables"
 
 
 def _stems(text: str) -> frozenset[str]:
