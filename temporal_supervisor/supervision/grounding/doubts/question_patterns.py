@@ -140,7 +140,6 @@ _NUMBER = re.compile(
     r"(?![\d%]|['’]?s\b|[.,]\d)",
     re.IGNORECASE,
 )
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 
 def numbers_in(question: str) -> list[str]:
@@ -151,11 +150,6 @@ def numbers_in(question: str) -> list[str]:
     found = _NUMBER.finditer(question)
     written = (f"{each['digits'].replace(',', '')}{each['rank'] or ''}" for each in found)
     return list(dict.fromkeys(number.lower() for number in written))
-
-
-def is_year(number: str) -> bool:
-    """True for a whole number that may be a year."""
-    return _YEAR.fullmatch(number) is not None
 
 
 def counts_all(question: str, number: str) -> bool:

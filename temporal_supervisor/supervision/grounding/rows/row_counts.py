@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
 from temporal_supervisor.supervision.grounding.rows.row_facts import Places, words_of
+from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 from temporal_supervisor.supervision.grounding.written_figures import (
     SMALL,
     Figure,
@@ -20,7 +21,6 @@ _NUMBER = re.compile(r"(?<![\w.,-])\d{1,2}(?![\w.,-]*\w)")
 _ANY_NUMBER = re.compile(r"(?<![\w.,$€£-])\d[\d,.]*\d(?![\w%-]|\s?%)")
 _DIGITS = re.compile(r"\d[\d,]*")
 _WHOLE = re.compile(r"\d{1,6}")
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 
 def wrong_counts(text: str, sources: Sequence[tuple[Places, str]]) -> Iterator[tuple[str, str]]:
@@ -60,7 +60,7 @@ def unreported(text: str, asked: str, places: Places) -> tuple[str, str] | None:
     known = {figure.digits for figure in whole_values(asked)}
     written = whole_values(text)
     own = [figure for figure in written if figure.digits not in known]
-    said = [figure for figure in own if not _YEAR.fullmatch(figure.digits)]
+    said = [figure for figure in own if not is_year(figure.digits)]
     is_told = any(is_same_in_any_scale(each, value) for each in written)
     if not said or is_told or value in small_numbers(text):
         return None
@@ -80,7 +80,7 @@ def _only_figure(places: Places) -> Figure | None:
 
 def _is_another(sentence: str, text: str, counted: Sequence[int]) -> bool:
     """True if a sentence has one larger number, and the text none of those that were counted."""
-    written = [number for number in _ANY_NUMBER.findall(sentence) if not _YEAR.fullmatch(number)]
+    written = [number for number in _ANY_NUMBER.findall(sentence) if not is_year(number)]
     if len(written) != 1:
         return False
     said = written[0].replace(",", "")

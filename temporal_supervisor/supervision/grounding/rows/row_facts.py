@@ -32,6 +32,7 @@ from temporal_supervisor.supervision.grounding.wording.time_words import (
     Day,
     dates_in,
     is_date,
+    is_year,
     months_of,
     years_in,
 )
@@ -47,7 +48,6 @@ _FIGURE_CELL = re.compile(
     r"(?:\s?[^\W\d_]{1,12}+\.?){0,2}"
     r"[^\w\n]{0,4}"
 )
-_YEAR_CELL = re.compile(r"1[5-9]\d\d|20\d\d")
 # The head of a column of times: "Year", "planted_date", "Erntejahr".
 _YEAR_HEAD = re.compile(
     r"year|date|month|quarter|season|period"
@@ -391,7 +391,7 @@ class Places:
             if len(table.rows) > 1:
                 apart -= self._dated(table)
             cells = (row.cells[at] for row in table.rows for at in apart if at < len(row.cells))
-            years = filter(_YEAR_CELL.fullmatch, cells)
+            years = filter(is_year, cells)
             self._amounts_of[table] = frozenset(map(int, years))
         return self._amounts_of[table]
 

@@ -16,6 +16,7 @@ from itertools import combinations
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
 from temporal_supervisor.supervision.grounding.rows.queries import Query
 from temporal_supervisor.supervision.grounding.rows.row_facts import cells_of, words_of
+from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 
 MOST_WORDS = (
     r"highest|largest|biggest|greatest|longest|tallest|deepest|heaviest|richest|most|maximum|"
@@ -76,7 +77,6 @@ _SUBJECT = re.compile(r"((?:[^\W_][\w'’.&-]{0,30}+\s){1,4})(?:had|has|hatte|ha
 _NUMBER = re.compile(r"[-−]?[$€£]?\s?(?P<digits>\d[\d,]*(?:\.\d+)?)\s?%?")
 _NOT_UNIT_SIGN = re.compile(r"[^$€£%]")
 _RANK = re.compile(r"rank|pos|place|rang|platz", re.IGNORECASE)
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _PHRASE_WORDS = 6
 _ROWS = 1_000  # a longer table is not compared
 _TABLES = 16  # whose columns are remembered
@@ -210,7 +210,7 @@ def _is_measure(table: MarkdownTable, number: int) -> bool:
     figures = _figures(table, number)
     units = {_NOT_UNIT_SIGN.sub("", cell) for cell in figures}
     is_ranked = _NO_MEASURE.fullmatch(table.columns[number].replace("_", " "))
-    return not is_ranked and len(units) == 1 and not all(_YEAR.fullmatch(cell) for cell in figures)
+    return not is_ranked and len(units) == 1 and not all(map(is_year, figures))
 
 
 def _named(columns: Sequence[int], words: str, table: MarkdownTable) -> Sequence[int]:
@@ -272,7 +272,7 @@ def _comparable(
     figures = _figure_columns(table)
     shared: list[int] = []
     for number, cell in enumerate(row.cells):
-        is_name = number not in figures or _YEAR.fullmatch(cell)
+        is_name = number not in figures or is_year(cell)
         own = {*words_of(cell)}
         if is_name and own and own <= near:
             shared.append(number)
