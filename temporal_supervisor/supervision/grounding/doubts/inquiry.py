@@ -12,14 +12,14 @@ from decimal import Decimal
 from functools import cached_property
 
 from temporal_supervisor.supervision.contract.finding import QueryFacts
-from temporal_supervisor.supervision.grounding.doubts.listed_tables import (
-    ListedColumn,
-    listed_tables,
-)
 from temporal_supervisor.supervision.grounding.doubts.query_shape import (
     QueryShape,
     plain_number,
     shape_of,
+)
+from temporal_supervisor.supervision.grounding.rows.listed_tables import (
+    ListedColumn,
+    listed_tables,
 )
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import (
     MarkdownTable,

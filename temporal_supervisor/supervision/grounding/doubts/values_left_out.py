@@ -16,8 +16,8 @@ from temporal_supervisor.supervision.grounding.doubts.inquiry import (
     Inquiry,
     place_of,
 )
-from temporal_supervisor.supervision.grounding.doubts.listed_tables import ListedColumn
 from temporal_supervisor.supervision.grounding.doubts.query_shape import plain_number
+from temporal_supervisor.supervision.grounding.rows.listed_tables import ListedColumn
 from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 

@@ -78,7 +78,7 @@ def read_query(arguments: str) -> Query | None:
         following = tokens[at + 1] if at + 1 < len(tokens) else ""
         if word in ("from", "join"):
             if following not in ("", "("):
-                query.tables.append(_plain(following))
+                query.tables.append(plain_name(following))
         elif word in (*_EQUAL, *_COMPARED, "in", "between"):
             _read_filter(query, tokens, at)
         elif word == "order":
@@ -124,10 +124,10 @@ def _column_before(tokens: list[str], at: int) -> str:
         while number >= 0 and tokens[number] != "(":
             number -= 1
         inside = [token for token in tokens[number + 1 : at - 1] if _is_name(token)]
-        return _plain(inside[-1]) if inside else ""
+        return plain_name(inside[-1]) if inside else ""
     if number < 0 or not _is_name(tokens[number]):
         return ""
-    return _plain(tokens[number])
+    return plain_name(tokens[number])
 
 
 def _values_after(tokens: list[str], at: int) -> list[str]:
@@ -156,7 +156,7 @@ def _order_after(tokens: list[str], at: int) -> tuple[str, bool]:
     """Returns the first column behind ORDER BY, "" for a calculation, and True for downwards."""
     key = tokens[at + 2 : at + 4]
     is_plain = len(key) < 2 or key[1].lower() in (",", "asc", "desc", "limit", ")", "nulls")
-    name = _plain(key[0]) if key and is_plain else ""
+    name = plain_name(key[0]) if key and is_plain else ""
     return name, len(key) == 2 and key[1].lower() == "desc"
 
 
@@ -164,5 +164,6 @@ def _is_name(token: str) -> bool:
     return token.startswith(('"', "`")) or (token[:1].isidentifier() and token.lower() not in _WORDS)
 
 
-def _plain(name: str) -> str:
-    return name.strip('"`').replace('""', '"').lower()
+def plain_name(written: str) -> str:
+    """Returns the name of a table or column without its quotes, in small letters."""
+    return written.strip('"`').replace('""', '"').lower()

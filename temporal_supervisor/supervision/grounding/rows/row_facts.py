@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import chain
 
 from temporal_supervisor.supervision.base.text import has_whole
+from temporal_supervisor.supervision.grounding.rows.listed_tables import listed_names
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import (
     MarkdownTable,
     TableRow,
@@ -68,10 +69,6 @@ _NAME_SIGNS = 80
 # Endings of plurals, behind three letters: "boxes" and "box" become one word.
 _ENDING = re.compile(r"(?<=...)(?:es|en|s|n|e)\Z")
 _COMBINING = re.compile(r"[\u0300-\u036f]")
-# A line of a list of tables, such as `table wells (well VARCHAR, "depth in m" DOUBLE): ...`: the
-# name of the table and the rest, and in this the columns `well` and `"depth in m"`.
-_LISTED_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \(([^\n]*)", re.MULTILINE)
-_LISTED_COLUMN = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
 _MEASURES = ("length", "mass", "energy", "power", "temperature", "data")
 # Words of a head that are no units there: `min(price_eur)` is in euros, not in minutes.
 _ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_", re.IGNORECASE)
@@ -172,9 +169,8 @@ class Names:
                     self.add(column.lower(), value)
         if place.query:
             self._learn_query(place.query)
-        for listed in _LISTED_TABLE.finditer(place.text):
-            known = self.columns_of.setdefault(_plain_name(listed[1]), set())
-            known.update(_plain_name(column[1]) for column in _LISTED_COLUMN.finditer(listed[2]))
+        for name, columns in listed_names(place.text):
+            self.columns_of.setdefault(name, set()).update(columns)
 
     def _learn_query(self, query: Query) -> None:
         """Notes the values by which a query chose its rows, and the columns that it names."""
@@ -215,10 +211,6 @@ class Names:
             if tuple(words[at : at + length]) in self._columns:
                 return length
         return 0
-
-
-def _plain_name(written: str) -> str:
-    return written.strip('"').lower()
 
 
 def _is_name(written: str, word: str) -> bool:
