@@ -30,7 +30,7 @@ from temporal_supervisor.supervision.grounding.rows.contradictions import (
 )
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
 from temporal_supervisor.supervision.grounding.rows.queries import read_query
-from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, Places, words_of
+from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, Places
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
     Superlative,
     names_a_measure,
@@ -51,6 +51,7 @@ from temporal_supervisor.supervision.grounding.wording.directions import (
     may_be_unsigned,
 )
 from temporal_supervisor.supervision.grounding.wording.near_words import Near
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
 from temporal_supervisor.supervision.grounding.written_figures import Figure, Reading, values
 

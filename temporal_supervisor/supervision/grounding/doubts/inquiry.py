@@ -26,8 +26,8 @@ from temporal_supervisor.supervision.grounding.rows.markdown_tables import (
     read_tables,
 )
 from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query, sql_in
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Source
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 
 # The digits anywhere in a text: 1994 and 05 in "1994-05", 12.5 in "12.5 m".
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")

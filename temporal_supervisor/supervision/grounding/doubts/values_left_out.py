@@ -18,7 +18,7 @@ from temporal_supervisor.supervision.grounding.doubts.inquiry import (
 )
 from temporal_supervisor.supervision.grounding.doubts.query_shape import plain_number
 from temporal_supervisor.supervision.grounding.rows.listed_tables import ListedColumn
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 
 _NAME_WORDS = 8

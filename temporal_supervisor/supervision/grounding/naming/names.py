@@ -23,9 +23,9 @@ from temporal_supervisor.supervision.base.capitals import (
 )
 from temporal_supervisor.supervision.base.common_words import COMMON, FUNCTION_WORDS
 from temporal_supervisor.supervision.base.sentences import sentence_spans
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of
 from temporal_supervisor.supervision.grounding.wording.code_fences import without_code
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 
 _MOST_NAMES = 200  # of a text: beyond, they are looked up no more
 _LANGUAGE_CHARS = 20_000  # of a text, by which its language is told

@@ -9,20 +9,19 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import chain, product
 
-from temporal_supervisor.supervision.grounding.rows.row_facts import (
-    Facts,
-    Mention,
-    Names,
+from temporal_supervisor.supervision.grounding.rows.column_kinds import (
+    has_word,
     is_figure_column,
     is_text_column,
     units_of,
-    words_of,
+    written_head,
 )
+from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names
 from temporal_supervisor.supervision.grounding.units import DIMENSIONS, exclude_each_other, multiples
 from temporal_supervisor.supervision.grounding.wording.near_words import Near
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, Day, dates_in, may_be_one, years_in
 
-_IS_HEAD = re.compile(r"[^\W\d_]{3}")
 _EMPTY = ("", "NULL", "-", "–", "—", "N/A", "n/a")
 
 
@@ -60,10 +59,10 @@ def _other_column(near: Near, facts: Facts) -> str:
     """Returns the column of a figure that a text binds to another one; empty if it does not."""
     before, _, after = near.own.partition(" ~ ")
     for column in facts.table.columns:
-        is_other = column != facts.column and _IS_HEAD.search(column)
+        is_other = column != facts.column and has_word(column)
         if not is_other or not is_figure_column(facts.table, column):
             continue
-        head = r"\s".join(map(re.escape, column.split()))
+        head = written_head(column)
         behind = rf"\s?(?:at|in|for|during)\s(?:the\s)?{head}(?!\w)"
         in_front = rf"(?<!\w){head}\*{{0,2}}(?::\*{{0,2}}|\sis|\swas)\s*\Z"
         is_bound = re.match(behind, after, re.IGNORECASE)

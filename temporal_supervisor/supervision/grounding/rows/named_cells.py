@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
+from temporal_supervisor.supervision.grounding.rows.column_kinds import is_text_column
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
-from temporal_supervisor.supervision.grounding.rows.row_facts import is_text_column
 from temporal_supervisor.supervision.grounding.units import SCALE, UNIT
 from temporal_supervisor.supervision.grounding.written_figures import (
     Figure,

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
-from temporal_supervisor.supervision.grounding.rows.row_facts import Places, words_of
+from temporal_supervisor.supervision.grounding.rows.row_facts import Places
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 from temporal_supervisor.supervision.grounding.written_figures import (
     SMALL,

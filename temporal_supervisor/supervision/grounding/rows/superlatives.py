@@ -13,9 +13,10 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import combinations
 
+from temporal_supervisor.supervision.grounding.rows.column_kinds import cells_of
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
 from temporal_supervisor.supervision.grounding.rows.queries import Query
-from temporal_supervisor.supervision.grounding.rows.row_facts import cells_of, words_of
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 
 MOST_WORDS = (
