@@ -34,6 +34,7 @@ from temporal_supervisor.supervision.grounding.written_figures import (
     SMALL,
     Figure,
     small_numbers,
+    two_digit_numbers,
     values,
     whole_values,
 )
@@ -48,8 +49,6 @@ _SHORT = 2  # letters of a word that may stand within any other
 _QUOTES = " \"'“”„«»*_."
 _RANK_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 _RANKS = {word: rank for rank, word in enumerate(_RANK_WORDS.split(), 1)}
-# "7 of 12", "12"; not "123", "1.5".
-_SMALL_DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?!\d|[.,]\d)")
 _NAME_WORD = re.compile(r"[^\W\d_]{2,}")
 # "how many days", "total number of days", "wie oft"; not "how much".
 _HOW_MANY = re.compile(
@@ -103,7 +102,7 @@ class _Findings:
         self._all = Support([Source(text) for text in (*findings, *given)], are_all=True)
         self._asked = " ".join(given)
         self._small = {*chain.from_iterable(map(small_numbers, self._lines))}
-        self._found = plain_text("\n".join(findings)).casefold()
+        self._found = plain_text("\n".join(findings))
         self._told = "\n".join([self._found, *given]).casefold()
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
@@ -169,7 +168,7 @@ class _Findings:
         """The whole numbers of one or two digits in the findings, also as words and as ranks."""
         numbers = {*self._small}
         for line in self._lines:
-            numbers.update(map(int, _SMALL_DIGITS.findall(line)))
+            numbers |= two_digit_numbers(line)
         for word, rank in _RANKS.items():
             if re.search(rf"\b{word}\b", self._found):
                 numbers.add(rank)
@@ -204,9 +203,9 @@ class _Findings:
             return False
 
         told = self._told if choices_in(self._asked) else self._found
-        numbers = {*map(int, _SMALL_DIGITS.findall(plain))}
+        numbers = two_digit_numbers(plain)
         if numbers:
-            return not numbers <= self._whole_numbers and plain_text(plain).casefold() not in told
+            return not numbers <= self._whole_numbers and plain_text(plain) not in told
         if not plain[:1].isupper():
             return False
         long = [word for word in _NAME_WORD.findall(plain) if len(word) > _SHORT]
