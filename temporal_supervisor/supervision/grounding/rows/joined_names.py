@@ -14,8 +14,11 @@ from temporal_supervisor.supervision.grounding.rows.markdown_tables import Markd
 from temporal_supervisor.supervision.grounding.rows.row_facts import Mention, Names
 from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 
-_FIGURE = re.compile(r"[-−+$€£]{0,3}[\d.,\s]++%?")  # of these the rule for figures knows more
+# A whole cell, such as "-3", "1,234 %": of these the rule for figures knows more.
+_FIGURE = re.compile(r"[-−+$€£]{0,3}[\d.,\s]++%?")
+# Behind a cell that is all of a clause: ".", "**,", "” [", the end.
 _ENDS = re.compile(r"[\"”*']{0,4}(?:[.,;)]|\s\[|\s{0,3}\Z)")
+# Behind a part of a word or number: "s", ".5", "'s", "-Malo".
 _GOES_ON = re.compile(r"\w|[.,]\d|[’'-]\w")
 _ROWS = 500  # of a table: beyond, a sentence is not compared with each of them
 _SENTENCES = 60  # of a text that are compared with rows
