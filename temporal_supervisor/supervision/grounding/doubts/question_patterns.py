@@ -128,7 +128,7 @@ LISTED = re.compile(
 # A sentence such as "Do not round.": it tells how to answer, and leaves nothing out.
 ORDER = re.compile(r"(?:\A|(?<=[.!?;]) {1,3})(?:Do not|Don't)\b[^.!?]{0,300}")
 
-# At the beginning of a question, or anywhere "which year".
+# At the beginning of a question "When", "Where", "Who", and anywhere "which year".
 WHEN = re.compile(r"^\W*when\b|\b(?:what|which) (?:year|date|day)\b|^\W*wann\b", re.IGNORECASE)
 WHERE = re.compile(r"^\W*where\b|^\W*wo\b", re.IGNORECASE)
 WHO = re.compile(r"^\W*who(?:m)?\b|^\W*wer\b", re.IGNORECASE)
@@ -235,8 +235,8 @@ def may_take_an_end(question: str) -> bool:
     return _LIKE_EXTREME.search(question) is not None
 
 
-# "the next stadium", "what comes after Ida", "the name before Jon"; not "before 1994".
-# "who comes after Ida", "is listed above it", "the next stop on the line"; not "is above 50".
+# "who comes after Ida", "the name before Jon", "is listed above it", "the next stop on the line";
+# not "is above 50".
 _BESIDE = re.compile(
     r"""
     \b (?:comes?|came|is|was|listed|right|directly|immediately|name|one) \s
@@ -249,7 +249,7 @@ _BESIDE = re.compile(
 
 
 def asks_for_a_place(question: str) -> bool:
-    """Returns True for a question about the order of rows, as "What comes after Ida?"."""
+    """True for a question about the order of rows, such as "What comes after Ida?"."""
     return bool(LISTED.search(question) or _BESIDE.search(question))
 
 

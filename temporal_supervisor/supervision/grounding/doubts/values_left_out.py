@@ -143,15 +143,7 @@ def _phrases_left_out(
     question: str,
 ) -> Iterator[str]:
     """Yields the pairs of words that some longer texts of a column have, and not all of them."""
-    known = inquiry.known_words | _COMMON
-    of_columns = stems(words_of(" ".join(inquiry.heads)))
-    pairs = dict[tuple[str, ...], str]()
-    for written in patterns.pairs_in(question):
-        pair = tuple(words_of(written))
-        if len(pair) != len(written.split()) or any(len(word) < _LETTERS for word in pair):
-            continue
-        if known.isdisjoint(pair) and of_columns.isdisjoint(stems(pair)):
-            pairs[pair] = written
+    pairs = _unknown_pairs(inquiry, question)
     for column in columns if pairs else ():
         texts = [words_of(value) for value in column.values]
         # A text that a query has found by other words of it needs no more of them.
@@ -164,24 +156,43 @@ def _phrases_left_out(
                 yield _without(quoted(written), column)
 
 
+def _unknown_pairs(inquiry: Inquiry, question: str) -> dict[Key, str]:
+    """Returns the pairs of words of a question that no query, row or head has, as written."""
+    known = inquiry.known_words | _COMMON
+    of_columns = stems(words_of(" ".join(inquiry.heads)))
+    pairs: dict[Key, str] = {}
+    for written in patterns.pairs_in(question):
+        pair = tuple(words_of(written))
+        if len(pair) != len(written.split()) or any(len(word) < _LETTERS for word in pair):
+            continue
+        if known.isdisjoint(pair) and of_columns.isdisjoint(stems(pair)):
+            pairs[pair] = written
+    return pairs
+
+
 def _whole_names_left_out(
     inquiry: Inquiry,
     columns: Sequence[ListedColumn],
     words: list[str],
 ) -> Iterator[str]:
     """Yields the whole texts of columns that a question has, the longest first."""
-    present, rest = {*words}, [*words]
-    heads = frozenset(words_of(" ".join(inquiry.heads)))
+    present = {*words}
+    rest = [*words]
     named = [each for each in _named_texts(columns) if present.issuperset(each[0])]
     for key, value, column in sorted(named, key=lambda each: -len(each[0])):
         at = place_of(key, rest)
         if at < 0:
             continue
         rest[at : at + len(key)] = [""] * len(key)
-        is_head = all(any(head.startswith(word) for head in heads) for word in key)
-        is_known = bool(inquiry.known_words.intersection(key))
-        if not is_head and not is_known and not any(_is_a_choice(inquiry, word) for word in key):
+        is_known = not inquiry.known_words.isdisjoint(key) or _begins_heads(inquiry, key)
+        if not is_known and not any(_is_a_choice(inquiry, word) for word in key):
             yield _without(quoted(value), column)
+
+
+def _begins_heads(inquiry: Inquiry, key: Key) -> bool:
+    """True if each word of a key is a word of a head, or the beginning of one."""
+    heads = words_of(" ".join(inquiry.heads))
+    return all(any(head.startswith(word) for head in heads) for word in key)
 
 
 def _named_texts(columns: Sequence[ListedColumn]) -> Iterator[tuple[Key, str, ListedColumn]]:

@@ -73,10 +73,14 @@ def unreported(text: str, asked: str, places: Places) -> tuple[str, str] | None:
 
 def _only_figure(places: Places) -> Figure | None:
     """Returns the figure of a result of one row, if there is no other one in it."""
-    if len(places.tables) != 1 or len(places.tables[0].rows) != 1:
-        return None
-    found = [figure for cell in places.tables[0].rows[0].cells for figure in whole_values(cell)]
+    found = [figure for cell in _only_row(places) for figure in whole_values(cell)]
     return found[0] if len(found) == 1 else None
+
+
+def _only_row(places: Places) -> tuple[str, ...]:
+    """Returns the cells of a result of one row; none of any other."""
+    rows = [row for table in places.tables for row in table.rows]
+    return rows[0].cells if len(rows) == 1 else ()
 
 
 def _is_another(sentence: str, text: str, counted: Sequence[int]) -> bool:
@@ -91,15 +95,16 @@ def _is_another(sentence: str, text: str, counted: Sequence[int]) -> bool:
 
 def _count(places: Places, arguments: str) -> tuple[int, set[str]] | None:
     """Returns the number that a query counted, and the words by which it chose its rows."""
-    query, tables = places.query, places.tables
+    query = places.query
     if query is None or not _COUNTS.search(arguments):
         return None
-    if len(tables) != 1 or len(tables[0].rows) != 1:
-        return None
-    cells = tables[0].rows[0].cells
+    cells = _only_row(places)
     if len(cells) != 1 or not _WHOLE.fullmatch(cells[0]):
         return None
-    values = [value for each in query.filters.values() for value in each.values if not each.ranged]
-    names = {word for value in values for word in words_of(value)}
+
+    names: set[str] = set()
+    for compared in query.filters.values():
+        if not compared.ranged:
+            names.update(*map(words_of, compared.values))
     is_named = any(not word.isdigit() for word in names)
     return (int(cells[0]), names) if is_named else None
