@@ -30,9 +30,9 @@ _KNOWLEDGE = "the model's own knowledge, which is not checked"
 class Link(Model):
     """A claim of an answer, with the ids of findings and the tool calls whose outputs have it.
 
-    `elsewhere` names another origin of a claim: the goal, a brief, a model's own knowledge. One that
-    is `recalled` comes from that knowledge alone: it has no problem that code can see, and nothing
-    was compared with it. A citation holds by the findings that it names.
+    `elsewhere` names another origin of a claim: the goal, a brief, a model's own knowledge. If it
+    is `recalled` it comes from that knowledge alone: it has no problem that code can see, and
+    nothing was compared with it. A citation holds by the findings that it names.
     """
 
     kind: Literal["figure", "quotation", "address", "name", "citation"]

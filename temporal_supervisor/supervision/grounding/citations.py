@@ -50,14 +50,19 @@ class CitedFindings:
         return [each for each, found in looked_up(made, claim, finder) if not found]
 
     def citations(self, text: str, completed: set[str]) -> Iterator[Citation]:
-        """Yields the citations of a text that hold: a statement with the subtasks marked after it."""
+        """Yields the citations of a text that hold: each a statement with the marks after it."""
         for statement, ids in _marked(text, completed):
             # A hostile one may be the whole answer.
             claim = one_line(statement, limits.SENTENCE_BYTES)
             if not self.lacking(claim, ids):
                 yield Citation(claim=claim, subtask_ids=ids)
 
-    def miscited(self, text: str, completed: set[str], given: Sequence[str]) -> dict[str, list[str]]:
+    def miscited(
+        self,
+        text: str,
+        completed: set[str],
+        given: Sequence[str],
+    ) -> dict[str, list[str]]:
         """Returns the claims beside marks that are neither in the findings marked nor in `given`.
 
         Each comes with the ids of its marks.

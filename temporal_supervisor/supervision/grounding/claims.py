@@ -156,7 +156,7 @@ def small_claims(text: str) -> Iterator[Claim]:
 
 
 def _behind_last(ends: Sequence[str], text: str, place: int) -> int:
-    """Returns the place behind the first sign of the last of some ends before a place; 0 for none."""
+    """Returns the place behind the last end before a place, or behind its first sign; else 0."""
     return max(text.rfind(end, 0, place) for end in ends) + 1
 
 
@@ -249,7 +249,7 @@ def _quote(written: str) -> str:
 
 
 def pieces(quotation: str) -> list[str]:
-    """Returns the parts of a quotation between omissions and insertions, as `plain_text` has them."""
+    """Returns the parts of a quotation between its omissions, in the form of `plain_text`."""
     parts = [plain_text(part).strip(" .,;:!?\"'") for part in _ELLIPSIS.split(quotation)]
     return [part for part in parts if part]
 

@@ -385,7 +385,7 @@ class ReadSource:
         return self._near_there[at]
 
     def _places(self, figure: Figure, reading: Reading) -> Iterator[int]:
-        """Yields the places of a figure in one reading: in any scale, share or multiple of a unit."""
+        """Yields the places of a figure in one reading, in any scale, share and unit."""
         value = reading.value * figure.scale
         tolerance = reading.tolerance * figure.scale
         for scale in self._scales | {figure.scale}:

@@ -66,7 +66,10 @@ _SCALES: dict[Decimal, str] = {
     Decimal(10**12): r"trillions?|billionen|billones|tn|trn|万亿",
     Decimal(10**9): r"billions?|mil[jl]?i?ard\w{0,2}|mld|bilh(?:ões|ão)|mil mill?ones|bl?n|mrd\.?",
     Decimal(10**8): r"亿|億",
-    Decimal(10**6): r"millions?|millionen|mill?ones|milh(?:ões|ão)|miljoen|milion[ei]|mio\.?|ml?n|百万",
+    Decimal(10**6): (
+        r"millions?|millionen|mill?ones|milh(?:ões|ão)|miljoen|milion[ei]"  # as words
+        r"|mio\.?|ml?n|百万"  # in short
+    ),
     Decimal(10**4): r"万|萬",
     Decimal(10**3): r"thousands?|tausend|tsd\.?|milliers|miles(?= de\b)|mila?|duizend",
 }

@@ -10,16 +10,18 @@ import re
 from temporal_supervisor.supervision.grounding.rows.superlatives import LEAST_WORDS, MOST_WORDS
 
 _HOW_MANY = "how many|(?:total )?number of|wie viele|anzahl der"
-_THAN = "more|greater|higher|larger|fewer|less|lower|smaller|older|younger|longer|shorter|later|earlier|better"
+_OF_AMOUNTS = "more|greater|higher|larger|fewer|less|lower|smaller|better"
+_OF_TIMES = "older|younger|longer|shorter|later|earlier"
+_THAN = f"{_OF_AMOUNTS}|{_OF_TIMES}"
 _BOUNDS = (
     "at least|at most|over|under|above|below|after|before|since|prior to|beyond"
     "|exceed(?:s|ed|ing)?"
     "|mehr als|weniger als|mindestens|höchstens|über|unter|nach|vor|seit"
 )
 # Superlatives beside those of `superlatives`, which compare rows by a measure.
-_OTHER_EXTREMES = (
-    "oldest|youngest|latest|earliest|fastest|slowest|best|worst|top|farthest|furthest|closest|nearest|hottest|coldest"
-)
+_EXTREMES_OF_TIMES = "oldest|youngest|latest|earliest|fastest|slowest"
+_EXTREMES_OF_PLACES = "farthest|furthest|closest|nearest|hottest|coldest"
+_OTHER_EXTREMES = f"{_EXTREMES_OF_TIMES}|best|worst|top|{_EXTREMES_OF_PLACES}"
 # Nouns behind a "first" or "last" that names something, as in "her last name".
 _NO_ENDS = (
     r"names?|places?|rounds?|half|quarters?|legs?|divisions?|class|prizes?|lady|minister|team"

@@ -69,7 +69,10 @@ _HEADS = (
     "|airline|league|club|epidemic|pandemic|disease|virus|war|famine|earthquake|strike|crisis"
 )
 # "the car industry", "a small shipping company"; the words between are looked up.
-_HEAD = re.compile(rf"\b(?:the|a|an|by|of)\s+((?:[^\W\d_]+[\s-]){{1,3}})(?:{_HEADS})\b", re.IGNORECASE)
+_HEAD = re.compile(
+    rf"\b(?:the|a|an|by|of)\s+((?:[^\W\d_]+[\s-]){{1,3}})(?:{_HEADS})\b",
+    re.IGNORECASE,
+)
 # "The highest was Iceland.", "the largest city is New York,"; the name behind is looked up.
 _BEST = re.compile(
     r"\b(?:most|highest|largest|lowest|biggest|smallest|greatest|fastest|strongest|best|worst|least"

@@ -17,7 +17,11 @@ from temporal_supervisor.supervision.grounding.rows.column_kinds import (
     written_head,
 )
 from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names
-from temporal_supervisor.supervision.grounding.units import DIMENSIONS, exclude_each_other, multiples
+from temporal_supervisor.supervision.grounding.units import (
+    DIMENSIONS,
+    exclude_each_other,
+    multiples,
+)
 from temporal_supervisor.supervision.grounding.wording.near_words import Near
 from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import (

@@ -32,7 +32,7 @@ class MarkdownTable:
 
 
 def read_tables(text: str) -> list[MarkdownTable]:
-    """Returns the tables of a text in their order; a table has a head, a rule below it, and rows."""
+    """Returns the tables of a text in their order: each has a head, a rule below it, and rows."""
     tables: list[MarkdownTable] = []
     head: tuple[str, ...] = ()  # the cells of the line above
     columns: tuple[str, ...] | None = None  # once the rule below the head is read

@@ -170,7 +170,9 @@ def _order_after(tokens: list[str], at: int) -> tuple[str, bool]:
 
 
 def _is_name(token: str) -> bool:
-    return token.startswith(('"', "`")) or (token[:1].isidentifier() and token.lower() not in _WORDS)
+    if token.startswith(('"', "`")):
+        return True
+    return token[:1].isidentifier() and token.lower() not in _WORDS
 
 
 def plain_name(written: str) -> str:

@@ -145,7 +145,7 @@ class Names:
         return frozenset[str]().union(*(measures_implied(place.text) for place in self._places))
 
     def learn(self, place: "Places") -> None:
-        """Notes the values of the tables of a source, of its query, and the tables that it lists."""
+        """Notes the values of a source's tables and of its query, and the tables that it lists."""
         self._places.append(place)
         for table in place.tables:
             for number, column in enumerate(table.columns):

@@ -82,7 +82,8 @@ _EXTREME_HEAD = re.compile(
     re.IGNORECASE,
 )
 # The end of what is before a superlative: "New York had the ", "Oslo hat die ".
-_SUBJECT = re.compile(r"((?:[^\W_][\w'’.&-]{0,30}+\s){1,4})(?:had|has|hatte|hat)\s(?:the|den|die|das)\s\Z")
+_NAME = r"(?:[^\W_][\w'’.&-]{0,30}+\s){1,4}"
+_SUBJECT = re.compile(rf"({_NAME})(?:had|has|hatte|hat)\s(?:the|den|die|das)\s\Z")
 # A whole cell: "-3", "$ 1,234.50", "12 %"; not "12 m".
 _NUMBER = re.compile(r"[-−]?[$€£]?\s?(?P<digits>\d[\d,]*(?:\.\d+)?)\s?%?")
 _NOT_UNIT_SIGN = re.compile(r"[^$€£%]")
