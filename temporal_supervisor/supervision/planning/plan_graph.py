@@ -152,7 +152,8 @@ def _subtask_problems(subtask: Subtask, known: Set[str], attachments: Set[str]) 
         problems.append(f"{name} asks for {subtask.candidates} candidates, {allowed}")
     longest = limits.MAX_DEADLINE.total_seconds()
     if subtask.timeout_seconds is not None and not 0 < subtask.timeout_seconds <= longest:
-        problems.append(f"{name} has a timeout_seconds that is not above 0 and at most {longest:.0f}")
+        allowed = f"above 0 and at most {longest:.0f}"
+        problems.append(f"{name} has a timeout_seconds that is not {allowed}")
     return problems
 
 
