@@ -58,17 +58,13 @@ from temporal_supervisor.supervision.grounding.written_figures import (
 
 # Of all texts that they are looked up in: up to 12 s of CPU, off the event loop.
 GROUNDING_SOURCES_CHARS = 800_000
-
 _SMALL_VALUES = 60  # of a text that are compared with rows
-
 _LINE_CHARS = 160  # of a source, around a claim that was found in it: a row of a table, a sentence
-
 CALCULATION = "calculation"  # the source of a result whose calculation the text has
 
 Found = tuple[str, str, str]
 """The name of the source that has a claim, the line, and the reference of the source."""
 
-_TWO = 2
 _DIFFERENCE = re.compile(r"[-−–/÷]")  # a difference or a ratio: "9 - 4", "9 / 4"; not "9 + 4"
 
 
@@ -377,8 +373,8 @@ class Support:
         plain = without_code(text)
         found = [*wrong_counts(plain, asked)]
         if not found and len(queried) == 1 and not self._has_others:
-            briefs = [read.source for read in self._accepted if read.source.name == BRIEF]
-            asked_for = " ".join(brief.text for brief in briefs)
+            sources = [read.source for read in self._accepted]
+            asked_for = " ".join(source.text for source in sources if source.name == BRIEF)
             another = unreported(plain, asked_for, queried[0].places)
             found = [another] if another else []
         for sentence, reason in found:
@@ -411,15 +407,12 @@ class Support:
         return False
 
     def mixed(self, calculation: str, near: Near) -> str:
-        """Returns the reason why two figures of a difference or ratio don't belong together.
-
-        Empty if nothing says so.
-        """
+        """Returns the reason not to calculate two figures with each other; empty without one."""
         figures = whole_values(calculation)
         operands = [figure for figure in figures if not is_constant(figure.readings[0].value)]
         # One that is written twice, as in a change over its first value, is looked up once.
         operands = list({figure.digits: figure for figure in operands}.values())
-        if len(operands) != _TWO or not _DIFFERENCE.search(calculation):
+        if len(operands) != 2 or not _DIFFERENCE.search(calculation):
             return ""
         facts = [in_tables(figure, self._accepted) for figure in operands]
         return mixed_rows(near, facts, self._names) if all(facts) else ""

@@ -101,7 +101,7 @@ def score_of(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> 
     """
     result = run.result or RunResult()
     has_answer = run.problem is None
-    given = _given(question, run, result)
+    given = _given_answer(question, run, result)
     outcome = judge_answer(question.answer, given)
     shown = _shown_flags(run, result)
     error = f"{run.problem.type}: {run.problem.message}" if run.problem else ""
@@ -132,7 +132,7 @@ def score_of(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> 
     return score
 
 
-def _given(question: EvalQuestion, run: EndedRun, result: RunResult) -> Given:
+def _given_answer(question: EvalQuestion, run: EndedRun, result: RunResult) -> Given:
     """Returns the parts of a run that are compared with the true answer."""
     took = result.subtasks if run.plan_alone else _completed(result)
     fit = None
