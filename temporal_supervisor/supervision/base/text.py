@@ -15,6 +15,7 @@ _HIDDEN = re.compile(
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_NO_LINE_END = re.compile(r"[^\n]")
 _LAST_LINE_CHARS = 80
 _LINKS = re.compile(r"([\\\[\]<])")
 
@@ -50,6 +51,11 @@ def label(text: str, limit: int) -> str:
 def quoted(name: str) -> str:
     """Returns a name in quotes, on one line and cut to the length of a name."""
     return f"'{one_line(name, NAME_SHOWN_BYTES)}'"
+
+
+def blanks_for(text: str) -> str:
+    """Returns blanks in place of a text, with its line ends, so that places behind it stay."""
+    return _NO_LINE_END.sub(" ", text)
 
 
 def has_whole(text: str, words: str) -> bool:

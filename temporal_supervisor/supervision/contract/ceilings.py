@@ -42,24 +42,35 @@ class Ceilings(Model):
 
     def lowered_budget(self, budget: Budget) -> Budget:
         """Returns `budget` lowered to the ceilings; no limit becomes the ceiling."""
-        lowered = {"tokens": _least(budget.tokens, self.tokens), "usd": _least(budget.usd, self.usd)}
-        return budget.model_copy(update=lowered)
+        return budget.model_copy(
+            update={
+                "tokens": _least(budget.tokens, self.tokens),
+                "usd": _least(budget.usd, self.usd),
+            }
+        )
 
     def check(self, request: RunRequest) -> list[str]:
         """Returns a line for each default or missing limit that `lowered` changes.
 
         Raises SupervisionError `InvalidRequest` if the caller asked for more than a ceiling allows.
         """
-        asked, lowered, defaults = map(_numbers, (request, self.lowered(request), _DEFAULT))
-        changed = [name for name, value in asked.items() if value != lowered[name]]
-        for name in changed:
-            if asked[name] not in (None, defaults[name]):
-                raise invalid_request(_ceiling_exceeded(name, asked[name], lowered[name]))
-        return [f"{name} is {lowered[name]:g}: {_SETTINGS[name]} is the operator's ceiling" for name in changed]
+        asked = _numbers(request)
+        lowered = _numbers(self.lowered(request))
+        defaults = _numbers(_DEFAULT)
+        lines: list[str] = []
+        for name, value in asked.items():
+            limit = lowered[name]
+            if value == limit:
+                continue
+            if value not in (None, defaults[name]):
+                raise invalid_request(_ceiling_exceeded(name, value, limit))
+            lines.append(f"{name} is {limit:g}: {_SETTINGS[name]} is the operator's ceiling")
+        return lines
 
     def check_totals(self, tokens: int | None, usd: float | None) -> None:
         """Raises ValueError if new totals exceed the ceilings; None leaves a total as it is."""
-        for name, value, ceiling in (("budget.tokens", tokens, self.tokens), ("budget.usd", usd, self.usd)):
+        totals = (("budget.tokens", tokens, self.tokens), ("budget.usd", usd, self.usd))
+        for name, value, ceiling in totals:
             if value is not None and ceiling is not None and value > ceiling:
                 raise ValueError(_ceiling_exceeded(name, value, ceiling))
 
@@ -67,10 +78,9 @@ class Ceilings(Model):
         """Raises SupervisionError `InvalidRequest` if a model is not allowed."""
         for model in models:
             if self.models and not any(fnmatchcase(model, pattern) for pattern in self.models):
+                refused = f"the model '{one_line(model, 100)}' is not allowed here"
                 allowed = ", ".join(self.models)
-                raise invalid_request(
-                    f"the model '{one_line(model, 100)}' is not allowed here: SUPERVISOR_ALLOWED_MODELS has {allowed}"
-                )
+                raise invalid_request(f"{refused}: SUPERVISOR_ALLOWED_MODELS has {allowed}")
 
     def check_inline_team(self, sources: frozenset[str]) -> None:
         """Checks the team files from which an inline team takes tools.
@@ -78,7 +88,8 @@ class Ceilings(Model):
         Raises SupervisionError `InvalidRequest` if they may not be combined.
         """
         if self.inline_teams == "off":
-            raise invalid_request("team: inline teams are off here (SUPERVISOR_INLINE_TEAMS): name a team")
+            setting = "SUPERVISOR_INLINE_TEAMS"
+            raise invalid_request(f"team: inline teams are off here ({setting}): name a team")
         if self.inline_teams == "same-team" and len(sources) > 1:
             raise invalid_request(
                 f"team: its tools come from several teams ({', '.join(sorted(sources))}), which "
@@ -87,8 +98,12 @@ class Ceilings(Model):
 
 
 def _numbers(request: RunRequest) -> dict[str, float | None]:
-    budget = request.budget
-    return {"budget.tokens": budget.tokens, "budget.usd": budget.usd, "max_parallel": request.max_parallel}
+    """Returns the numbers of a request that have a ceiling."""
+    return {
+        "budget.tokens": request.budget.tokens,
+        "budget.usd": request.budget.usd,
+        "max_parallel": request.max_parallel,
+    }
 
 
 def _ceiling_exceeded(name: str, value: float | None, ceiling: float | None) -> str:

@@ -8,12 +8,24 @@ from fractions import Fraction
 from types import NoneType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
 from temporal_supervisor.supervision.base.text import cut, did_you_mean, one_line, size
-from temporal_supervisor.supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
+from temporal_supervisor.supervision.contract.base import (
+    Duration,
+    StrictModel,
+    Undecodable,
+    depth_exceeds,
+)
 from temporal_supervisor.supervision.contract.model_choice import Effort, ModelChain, OutputTokens
 from temporal_supervisor.supervision.contract.plan import NewRole, Plan, Subtask, WrittenPlan
 from temporal_supervisor.supervision.contract.strategy import StrategyName
@@ -82,8 +94,9 @@ class Attachment(StrictModel):
         if (self.text is None) == (self.ref is None):
             raise ValueError(f"attachment '{self.name}' needs exactly one of text and ref")
         if self.text is not None and size(self.text) > ATTACHMENT_TEXT_BYTES:
-            limit = f"more than {ATTACHMENT_TEXT_BYTES} bytes of text"
-            raise ValueError(f"attachment '{self.name}' has {limit}: store it with the command `put` and pass ref")
+            problem = f"has more than {ATTACHMENT_TEXT_BYTES} bytes of text"
+            advice = "store it with the command `put` and pass ref"
+            raise ValueError(f"attachment '{self.name}' {problem}: {advice}")
         return self
 
 
@@ -175,7 +188,8 @@ class RunRequest(StrictModel):
         if not goal.strip():
             raise ValueError("the goal is empty: say what the run should find out or produce")
         if size(goal) > limits.GOAL_BYTES:
-            raise ValueError(f"the goal has more than {limits.GOAL_BYTES} bytes: pass long text as an attachment")
+            problem = f"the goal has more than {limits.GOAL_BYTES} bytes"
+            raise ValueError(f"{problem}: pass long text as an attachment")
         return goal
 
     @field_validator("success", mode="before")
@@ -194,9 +208,8 @@ class RunRequest(StrictModel):
         except ValueError:
             raise ValueError("it contains an unpaired surrogate, or is nested too deeply") from None
         if total > REQUEST_BYTES:
-            raise ValueError(
-                f"it has more than {REQUEST_BYTES} bytes: `put` attachments, keep a large team in a team file"
-            )
+            advice = "`put` attachments, keep a large team in a team file"
+            raise ValueError(f"it has more than {REQUEST_BYTES} bytes: {advice}")
         return self
 
 
@@ -214,7 +227,8 @@ def success_fraction(value: object) -> Fraction | None:
         with suppress(ValueError, ZeroDivisionError):
             share = Fraction(str(value))  # the digits of a float: 0.1 means 1/10
     if not 0 < share <= 1:
-        raise ValueError('must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5')
+        fraction = 'a fraction above 0 and at most 1 such as "2/3" or 0.5'
+        raise ValueError(f'must be "any", "all", or {fraction}')
     return share
 
 
@@ -244,9 +258,11 @@ def _input_problem(value: object, surplus: tuple[object, ...]) -> str:
     if value is None:
         return 'no input: pass an object such as {"goal": "..."}'
     if isinstance(value, Undecodable):
-        return f"the input can't be decoded ({value.reason}): pass an object in UTF-8 JSON, encoding json/plain"
+        problem = f"the input can't be decoded ({value.reason})"
+        return f"{problem}: pass an object in UTF-8 JSON, encoding json/plain"
     if not isinstance(value, (dict, RunRequest)):
-        return f'the input must be an object such as {{"goal": "..."}}, not of type {type(value).__name__}'
+        kind = type(value).__name__
+        return f'the input must be an object such as {{"goal": "..."}}, not of type {kind}'
     if isinstance(value, dict) and depth_exceeds(value, REQUEST_DEPTH):
         return f"the request is nested too deeply: at most {REQUEST_DEPTH} levels"
     return ""
@@ -268,14 +284,18 @@ def complaint_lines(
     An error about all fields is attributed to `root`. Items of lists in the validated `value` are
     shown by their `name`, if they have one.
     """
-    lines = []
-    for item in error.errors(include_url=False, include_input=False)[: limits.FIELD_COMPLAINTS]:  # of perhaps 100,000
-        where = shown([*_named(item["loc"], value)] or [root])
+    lines: list[str] = []
+    errors = error.errors(include_url=False, include_input=False)  # of perhaps 100,000
+    for item in errors[: limits.FIELD_COMPLAINTS]:
+        where = one_line(shown([*_named(item["loc"], value)] or [root]), limits.LINE_BYTES)
         complaint = _complaint(item["type"], item["msg"])
         if item["type"] == "extra_forbidden":
-            complaint += did_you_mean(str(item["loc"][-1]), _fields(StrictModel, Plan, Subtask, NewRole))
-        lines.append(f"{one_line(where, limits.LINE_BYTES)}: {one_line(complaint, limits.PARAGRAPH_BYTES)}")
-    if (more := error.error_count() - len(lines)) > 0:
+            known = _fields(StrictModel, Plan, Subtask, NewRole)
+            complaint += did_you_mean(str(item["loc"][-1]), known)
+        lines.append(f"{where}: {one_line(complaint, limits.PARAGRAPH_BYTES)}")
+
+    more = error.error_count() - len(lines)
+    if more > 0:
         lines.append(f"and {more} more")
     return lines
 
@@ -293,7 +313,11 @@ def _named(location: tuple[int | str, ...], value: Any) -> Iterator[str]:
 
 def _fields(*kinds: type[BaseModel]) -> set[str]:
     """Returns the names of all fields of these models, and of the models nested in them."""
-    return {name for kind in kinds for name in (*kind.model_fields, *_fields(*kind.__subclasses__()))}
+    names: set[str] = set()
+    for kind in kinds:
+        names.update(kind.model_fields)
+        names |= _fields(*kind.__subclasses__())
+    return names
 
 
 _PLAIN_WORDS: Mapping[str, str] = {
@@ -307,8 +331,11 @@ _PLAIN_WORDS: Mapping[str, str] = {
 
 
 def _complaint(error_type: str, message: str) -> str:
+    """Returns the message of an error in words for people."""
     if error_type == "string_too_short" and message.endswith("least 1 character"):
         return "must not be empty"
-    if words := _PLAIN_WORDS.get(error_type):
-        return words
-    return _DURATION if error_type.startswith("time_delta_") else message.removeprefix("Value error, ")
+    if error_type in _PLAIN_WORDS:
+        return _PLAIN_WORDS[error_type]
+    if error_type.startswith("time_delta_"):
+        return _DURATION
+    return message.removeprefix("Value error, ")

@@ -1,5 +1,6 @@
 """The result of a run: its answer, the findings and gaps behind it, its cost."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, field_serializer
@@ -118,6 +119,15 @@ class SubtaskReport(Model):
     def template(self) -> str | None:
         """The template of an item; None for a subtask that a plan lists itself."""
         return template_of(self.id)
+
+    @property
+    def own_seconds(self) -> float:
+        """The time that it took, without that for which the clock was held; 0 before its end."""
+        if self.started_at is None or self.finished_at is None:
+            return 0.0
+        started = datetime.fromisoformat(self.started_at)
+        whole = datetime.fromisoformat(self.finished_at) - started
+        return whole.total_seconds() - self.held_seconds
 
 
 class Timing(Model):

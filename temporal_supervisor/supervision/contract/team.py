@@ -293,17 +293,20 @@ class Team(StrictModel):
     @field_validator("roles")
     @classmethod
     def _require_consistent_roles(cls, roles: list[Role], info: ValidationInfo) -> list[Role]:
+        """Checks the roles' names, the names in them, and the tools that they share."""
         names = [role.name for role in roles]
-        problems = []
+        problems: list[str] = []
         repeated = _repeated(names)
         if repeated:
             problems.append(f"role names must differ: {repeated}")
+
         for role in roles:
             for field, other in (("fallback", role.fallback), ("backup", role.backup)):
                 if other == role.name:
                     problems.append(f"role '{role.name}' is its own {field}: name another role")
                 elif other is not None and other not in names:
                     problems.append(f"role '{role.name}': {field} {_unknown(other, names)}")
+
         # A tool may be written twice in one role.
         tools = chain.from_iterable(dict.fromkeys(role.tools) for role in roles)
         shared = _repeated(tools)

@@ -1,4 +1,4 @@
-"""The chain from a claim of an answer to its sources: findings, and the tool outputs behind these."""
+"""The chain from a claim of an answer to its sources: findings, and the tool outputs behind."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -30,9 +30,9 @@ _KNOWLEDGE = "the model's own knowledge, which is not checked"
 class Link(Model):
     """A claim of an answer, with the ids of findings and the tool calls whose outputs have it.
 
-    `elsewhere` names what else a claim comes from: the goal, a brief, a model's own knowledge. One that is `recalled`
-    comes from that knowledge alone: it has no problem that code can see, and nothing was compared with it. A citation
-    holds by the findings that it names.
+    `elsewhere` names another origin of a claim: the goal, a brief, a model's own knowledge. If it
+    is `recalled` it comes from that knowledge alone: it has no problem that code can see, and
+    nothing was compared with it. A citation holds by the findings that it names.
     """
 
     kind: Literal["figure", "quotation", "address", "name", "citation"]
@@ -45,10 +45,11 @@ class Link(Model):
 
 
 class Grounded(FindingRecord):
-    """A finding as the store has it: its text, its tool calls with their outputs, and objects that were changed.
+    """A finding as the store has it: its text, and its tool calls with their outputs.
 
-    Of what its author's claims were found to lack when it was written (`unsupported`) no output is proof.
-    `output` is the object that its role's schema asked for: it may be a row of the answer.
+    No output proves a claim that was without support when the finding was written (`unsupported`).
+    `problems` are about stored objects that were changed. `output` is the object that its role's
+    schema asked for: it may be a row of the answer.
     """
 
     text: str = ""
@@ -66,7 +67,8 @@ def answer_chain(
 ) -> list[Link]:
     """Returns a link for each claim and citation of an answer, and of its JSON `value`.
 
-    `given` are the goal and the plan's descriptions. A row of the value that code took names its finding.
+    `given` are the goal and the plan's descriptions. A row of the value that code took over names
+    its finding.
     """
     cited = CitedFindings({subtask_id: finding.text for subtask_id, finding in findings.items()})
     links = [*_claim_links(answer, findings, cited, given)]
@@ -182,10 +184,12 @@ def _claim_links(
     # Without a finding the answer is the planner's own: a text that was reworked is quoted from
     # nowhere.
     quoted = answer if findings else without_quotes(answer)
+
     for claim, found in looked_up(claims(quoted, findings), answer, texts):
         link = Link(kind=claim.kind, text=claim.text, findings=texts.found_in(claim))
         for subtask_id in link.findings:
             link.outputs += texts.outputs_with(claim, subtask_id)
+
         behind = [findings[subtask_id] for subtask_id in link.findings]
         link.elsewhere = _elsewhere(link, found, behind)
         against = (cited.support(subtask_id).problem(claim) for subtask_id in findings)

@@ -34,6 +34,7 @@ from temporal_supervisor.supervision.grounding.written_figures import (
     SMALL,
     Figure,
     small_numbers,
+    two_digit_numbers,
     values,
     whole_values,
 )
@@ -48,9 +49,8 @@ _SHORT = 2  # letters of a word that may stand within any other
 _QUOTES = " \"'“”„«»*_."
 _RANK_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 _RANKS = {word: rank for rank, word in enumerate(_RANK_WORDS.split(), 1)}
-# "7 of 12", "12"; not "123", "1.5".
-_SMALL_DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?!\d|[.,]\d)")
 _NAME_WORD = re.compile(r"[^\W\d_]{2,}")
+_DIGIT = re.compile(r"\d")
 # "how many days", "total number of days", "wie oft"; not "how much".
 _HOW_MANY = re.compile(
     r"\b(?:how (?:many|often)|(?:total )?number of|wie (?:viele|oft)|combien)\b",
@@ -65,14 +65,11 @@ _NOTHING = re.compile(
 )
 _COMPARED = 200  # numbers of findings, each with each
 _ANSWER_FIELDS = ("value", "values", "answer", "count", "number", "n", "total")
-_STATISTICS = frozenset(
-    {
-        *("count", "counts", "total", "sum", "mean", "avg", "average", "median", "mode"),
-        *("min", "max", "minimum", "maximum", "std", "stddev", "deviation", "variance"),
-        *("correlation", "coefficient"),
-        *("covariance", "skewness", "kurtosis", "percentile", "quantile"),
-    }
-)
+_STATISTIC_WORDS = """
+count counts total sum mean avg average median mode min max minimum maximum std stddev deviation
+variance correlation coefficient covariance skewness kurtosis percentile quantile
+"""
+_STATISTICS = frozenset(_STATISTIC_WORDS.split())
 _NO_NAMES = (
     *("true", "false", "yes", "no", "none", "n/a"),
     *("unknown", "other", "high", "medium", "low"),
@@ -97,13 +94,15 @@ def field_claims(value: JsonValue, findings: Sequence[str], given: Sequence[str]
 
 
 class _Findings:
+    """Findings, in which the fields of an answer are looked up."""
+
     def __init__(self, findings: Sequence[str], given: Sequence[str]) -> None:
         self._findings = [list(_lines(text)) for text in findings]
         self._lines = [*chain.from_iterable(self._findings)]
         self._all = Support([Source(text) for text in (*findings, *given)], are_all=True)
         self._asked = " ".join(given)
         self._small = {*chain.from_iterable(map(small_numbers, self._lines))}
-        self._found = plain_text("\n".join(findings)).casefold()
+        self._found = plain_text("\n".join(findings))
         self._told = "\n".join([self._found, *given]).casefold()
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
@@ -169,7 +168,7 @@ class _Findings:
         """The whole numbers of one or two digits in the findings, also as words and as ranks."""
         numbers = {*self._small}
         for line in self._lines:
-            numbers.update(map(int, _SMALL_DIGITS.findall(line)))
+            numbers |= two_digit_numbers(line)
         for word, rank in _RANKS.items():
             if re.search(rf"\b{word}\b", self._found):
                 numbers.add(rank)
@@ -204,9 +203,9 @@ class _Findings:
             return False
 
         told = self._told if choices_in(self._asked) else self._found
-        numbers = {*map(int, _SMALL_DIGITS.findall(plain))}
+        numbers = two_digit_numbers(plain)
         if numbers:
-            return not numbers <= self._whole_numbers and plain_text(plain).casefold() not in told
+            return not numbers <= self._whole_numbers and plain_text(plain) not in told
         if not plain[:1].isupper():
             return False
         long = [word for word in _NAME_WORD.findall(plain) if len(word) > _SHORT]
@@ -238,9 +237,16 @@ class _Findings:
                 text = _NAME_END.split(value)[0]
                 if _may_be_name(text):
                     names[_plain(text)] = None
-        return [name for name in names if any(name in line for line in self._lines)]
+        known = "\n".join(self._lines)
+        return [name for name in names if name in known]
 
-    def _support(self, row: list[str], name: str, unit: re.Pattern[str] | None, listed: bool) -> Support:
+    def _support(
+        self,
+        row: list[str],
+        name: str,
+        unit: re.Pattern[str] | None,
+        listed: bool,
+    ) -> Support:
         """Returns the lines that name the row and the unit.
 
         Where there are none, these are lines with the unit, or with a word of the field's name, of
@@ -261,9 +267,7 @@ class _Findings:
         listed: bool,
     ) -> list[str]:
         """Returns the lines that may have the number of a field, by the first rule with some."""
-        some = [line for line in self._lines if any(name in line for name in row)]
-        whole = [line for line in some if all(name in line for name in row)]
-        of_row = whole or some or self._lines
+        of_row = _naming(row, self._lines) or self._lines
         mark = unit or _any_word(name)
         if mark and not any(map(mark.search, of_row)):
             # The row is named elsewhere than the unit, or than the field.
@@ -282,6 +286,14 @@ class _Findings:
             if any(name in line for name, line in product(row, lines)):
                 about += lines
         return about
+
+
+def _naming(names: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Returns the lines with all names; where there are none, those with any of them."""
+    counts = [sum(name in line for name in names) for line in lines]
+    some = [line for line, count in zip(lines, counts, strict=True) if count]
+    whole = [line for line, count in zip(lines, counts, strict=True) if count == len(names)]
+    return whole or some
 
 
 def _may_be_name(text: str) -> bool:
@@ -308,6 +320,7 @@ def _is_statistic(name: str) -> bool:
 
 
 def _any_word(name: str) -> re.Pattern[str] | None:
+    """Returns the pattern of the words in a field's name; None without one."""
     words = [re.escape(word.lower()) for word in _WORDS.split(name) if word]
     if not words:
         return None
@@ -329,19 +342,27 @@ def _lines(text: str) -> Iterator[str]:
     for line in map(str.strip, text.splitlines()):
         if line.startswith("|"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
+            is_rule = set(line) <= set("|-: ")
             if not head:
                 head = cells
-            elif set(line) - set("|-: "):
-                words = [cell for cell in cells[1:] if not re.search(r"\d", cell)]
-                names = " ".join([cells[0], *words])
-                for top, cell in zip(head, cells, strict=False):
-                    yield _plain(f"{heading} {names} {top}: {cell}")
+            elif not is_rule:
+                for cell in _with_heads(cells, head):
+                    yield _plain(f"{heading} {cell}")
             continue
+
         head = []
         if line.startswith("#") or line.endswith((":", ":**")):
             heading = line
         elif line:
             yield _plain(f"{heading} {line}")
+
+
+def _with_heads(cells: Sequence[str], head: Sequence[str]) -> Iterator[str]:
+    """Yields each cell of a row behind the names in the row and the head of its column."""
+    words = [cell for cell in cells[1:] if not _DIGIT.search(cell)]
+    names = " ".join([cells[0], *words])
+    for top, cell in zip(head, cells, strict=False):
+        yield f"{names} {top}: {cell}"
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Citations of an answer, by marks such as [t3]: each is checked against the findings it names."""
+"""Citations of an answer, by marks such as [t3]: each is checked against its findings."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,13 +50,19 @@ class CitedFindings:
         return [each for each, found in looked_up(made, claim, finder) if not found]
 
     def citations(self, text: str, completed: set[str]) -> Iterator[Citation]:
-        """Yields the citations of a text that hold: each statement with the subtasks in the marks after it."""
+        """Yields the citations of a text that hold: each a statement with the marks after it."""
         for statement, ids in _marked(text, completed):
-            claim = one_line(statement, limits.SENTENCE_BYTES)  # a hostile one may be the whole answer
+            # A hostile one may be the whole answer.
+            claim = one_line(statement, limits.SENTENCE_BYTES)
             if not self.lacking(claim, ids):
                 yield Citation(claim=claim, subtask_ids=ids)
 
-    def miscited(self, text: str, completed: set[str], given: Sequence[str]) -> dict[str, list[str]]:
+    def miscited(
+        self,
+        text: str,
+        completed: set[str],
+        given: Sequence[str],
+    ) -> dict[str, list[str]]:
         """Returns the claims beside marks that are neither in the findings marked nor in `given`.
 
         Each comes with the ids of its marks.
@@ -118,7 +124,8 @@ def _ids(match: re.Match[str]) -> list[str]:
 
 def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:
     """Yields each statement that marks follow, with the ids of all its marks, as in [t1][t2]."""
-    statement, cited = "", list[str]()
+    statement = ""
+    cited: list[str] = []
     start = 0
     for match in MARK.finditer(text):
         ids = _ids(match)
@@ -130,7 +137,8 @@ def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:
         if claim:
             if statement:
                 yield statement, cited
-            statement, cited = claim, ids
+            statement = claim
+            cited = ids
         elif not before.strip(_BETWEEN_MARKS):
             cited += ids
     if statement:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
+from temporal_supervisor.supervision.base.text import blanks_for
 from temporal_supervisor.supervision.grounding.units import is_time
 from temporal_supervisor.supervision.grounding.wording.code_fences import without_code
 from temporal_supervisor.supervision.grounding.wording.near_words import (
@@ -24,33 +25,40 @@ ClaimKind = Literal["figure", "quotation", "address"]
 
 # „So" with a straight closing mark is how many write German on a keyboard of another language.
 _QUOTED = re.compile(
-    r"“([^“”]{1,2000})”|„([^„“”\"\n]{1,2000})(?<!\s)\"|„([^„“”]{1,2000})[“”]|«([^«»]{1,2000})»|»([^«»]{1,2000})«"
+    r"“([^“”]{1,2000})”"
+    r"|„([^„“”\"\n]{1,2000})(?<!\s)\"|„([^„“”]{1,2000})[“”]"
+    r"|«([^«»]{1,2000})»|»([^«»]{1,2000})«"
     r"|\"([^\"\n]{1,2000})\"",
     re.DOTALL,
 )
-_BLOCK_QUOTE = re.compile(r"(?:^[ \t]{0,3}>[^\n]*\n?)+", re.MULTILINE)
+_BLOCK_QUOTE = re.compile(r"(?:^[ \t]{0,3}>[^\n]*\n?)+", re.MULTILINE)  # "> a\n> b"
+_QUOTE_SIGN = re.compile(r"^[ \t]{0,3}>", re.MULTILINE)  # the ">" of "> a"
 _QUOTE_WORDS = 4  # fewer are a name or a term
 _TLD = r"(?:com|org|net|gov|edu|mil|int|io|ai|info|eu|de|at|ch|fr|it|es|nl|uk|jp|cn|us|ca|au)"
+_IN_ADDRESS = r"[^\s<>\"'`|\\^{}]"
 # "https://example.org/a", "www.example.org", "office@example.org", "10.1000/xyz", "example.org".
 _ADDRESS = re.compile(
-    r"\bhttps?://[^\s<>\"'`|\\^{}]{3,2000}|\bwww\.[^\s<>\"'`|\\^{}]{3,2000}"
+    rf"\bhttps?://{_IN_ADDRESS}{{3,2000}}|\bwww\.{_IN_ADDRESS}{{3,2000}}"
     r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"
-    r"|\b10\.\d{4,9}/[^\s<>\"'`|\\^{}]{2,300}"
-    rf"|(?<![\w@.-])(?:[a-z0-9-]{{1,63}}\.){{1,5}}{_TLD}(?![\w-])(?:/[^\s<>\"'`|\\^{{}}]{{0,2000}})?",
+    rf"|\b10\.\d{{4,9}}/{_IN_ADDRESS}{{2,300}}"
+    rf"|(?<![\w@.-])(?:[a-z0-9-]{{1,63}}\.){{1,5}}{_TLD}(?![\w-])(?:/{_IN_ADDRESS}{{0,2000}})?",
     re.IGNORECASE,
 )
 _TRAILING = ".,;:!?)]}*_'\"’”"
 _MARK = re.compile(r"\[([\w.,;: /-]{1,80})\](?!\()")  # [t2], [12], [a-document]
 _MARKS_END = re.compile(r"\s?[,;]\s?")
 _SENTENCE_END = re.compile(r"[.!?]\s|\n")
+_SENTENCE_ENDS = (". ", "\n")
+_CLAUSE_ENDS = (";", ",")
 # "notes/report.pdf", "report.pdf p. 3"; not "report".
 _FILE = re.compile(r"[\w./ -]{1,76}\.[A-Za-z]{2,5}(?: p\. \d{1,5})?")
 # "[1] The report", "[1]: The report" at the beginning of a line; not "[1] 2004".
 _FOOTNOTE = re.compile(r"^[ \t]{0,3}\[(\d{1,3})\](?=:?[ \t]+\D)", re.MULTILINE)
 _YEARS = range(1500, 2101)
-# A count is in no row.
+# Before a count, which is in no row: "how many", "the number of", "in all"; not "how much".
 _COUNTING = re.compile(
-    r"\b(?:how (?:many|often)|numbers? of|counts?|times|rows|in all|altogether|anzahl|zahl der|wie viele|mal)\b",
+    r"\b(?:how (?:many|often)|numbers? of|counts?|times|rows|in all|altogether"
+    r"|anzahl|zahl der|wie viele|mal)\b",
     re.IGNORECASE,
 )
 _KEPT_TEXTS = 64  # whose claims are remembered: several rules ask for those of one finding,
@@ -100,7 +108,8 @@ def _read_claims(text: str, marks: Collection[str]) -> Iterator[Claim]:
     rest = without_code(text)
     for match in _ADDRESS.finditer(rest):
         yield Claim("address", match[0].rstrip(_TRAILING))
-    rest = _blank(_ADDRESS, rest)
+    rest = _without(_ADDRESS, rest)
+
     for pattern in (_BLOCK_QUOTE, _QUOTED):
         quotes: dict[str, str] = {}
         for match in pattern.finditer(rest):
@@ -109,9 +118,10 @@ def _read_claims(text: str, marks: Collection[str]) -> Iterator[Claim]:
                 quotes[match[0]] = quote
         for quote in quotes.values():
             yield Claim("quotation", quote)
-        rest = _blank(pattern, rest, quotes.get)
+        rest = _without(pattern, rest, quotes.get)
+
     known = {*marks, *_FOOTNOTE.findall(rest)}
-    rest = _blank(_MARK, rest, lambda mark: _is_mark(mark[1:-1], known))
+    rest = _without(_MARK, rest, lambda mark: _is_mark(mark[1:-1], known))
     found = [*figures(rest)]
     words = _near_each(text, rest, found)
     for figure in found:
@@ -133,15 +143,21 @@ def small_claims(text: str) -> Iterator[Claim]:
     found = [*small_values(rest)]
     if not found:
         return
+
     all_figures = sorted([*figures(rest), *found], key=lambda figure: figure.start)
     near = _near_each(text, rest, all_figures)
     for figure in found:
-        sentence = max(rest.rfind(end, 0, figure.start) for end in (". ", "\n")) + 1
-        begin = max(sentence, *(rest.rfind(end, 0, figure.start) + 1 for end in ";,"))
-        clause = text[begin : figure.end].strip(" -*|")
-        is_count = _COUNTING.search(rest, sentence, figure.start) is not None
+        sentence_start = _behind_last(_SENTENCE_ENDS, rest, figure.start)
+        clause_start = max(sentence_start, _behind_last(_CLAUSE_ENDS, rest, figure.start))
+        clause = text[clause_start : figure.end].strip(" -*|")
+        is_count = _COUNTING.search(rest, sentence_start, figure.start) is not None
         if len(clause) <= _CLAUSE_CHARS and not is_count:
             yield Claim("figure", clause, figure, near[figure.start])
+
+
+def _behind_last(ends: Sequence[str], text: str, place: int) -> int:
+    """Returns the place behind the last end before a place, or behind its first sign; else 0."""
+    return max(text.rfind(end, 0, place) for end in ends) + 1
 
 
 class _Dates:
@@ -183,11 +199,10 @@ def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]
     dates = _Dates(text, date_spans(rest))
     apart = [figure for figure in found if not _is_year(figure)]
     without_days = [figure for figure in apart if dates.around(figure.start) is None]
-    words = dict[int, Near]()
-    has_days = len(without_days) < len(apart)
-    for chosen in (apart, without_days) if has_days else (apart,):
-        near = surroundings(text, [Extent(figure.start, figure.end) for figure in chosen])
-        words |= {figure.start: own for figure, own in zip(chosen, near, strict=True)}
+    words = _surroundings(text, apart)
+    if len(without_days) < len(apart):
+        words |= _surroundings(text, without_days)
+
     for figure in apart:
         date = dates.around(figure.start)
         if date is not None and dates.shares_sentence(date):
@@ -197,6 +212,12 @@ def _near_each(text: str, rest: str, found: Sequence[Figure]) -> dict[int, Near]
             year = bound_year(text, Extent(figure.start, figure.end))
             words[figure.start] = replace(words[figure.start], year=year)
     return words
+
+
+def _surroundings(text: str, found: Sequence[Figure]) -> dict[int, Near]:
+    """Returns the words near each of some figures, by its start."""
+    near = surroundings(text, [Extent(figure.start, figure.end) for figure in found])
+    return {figure.start: own for figure, own in zip(found, near, strict=True)}
 
 
 def _is_year(figure: Figure) -> bool:
@@ -222,12 +243,13 @@ def without_quotes(text: str) -> str:
 
 def _quote(written: str) -> str:
     """Returns the quoted words without their marks; empty for a name or a term."""
-    quote = re.sub(r"^[ \t]{0,3}>", "", written, flags=re.MULTILINE).strip().strip('“”„«»"').strip()
+    without_signs = _QUOTE_SIGN.sub("", written)
+    quote = without_signs.strip().strip('“”„«»"').strip()
     return quote if len(quote.split()) >= _QUOTE_WORDS else ""
 
 
 def pieces(quotation: str) -> list[str]:
-    """Returns the parts of a quotation between its omissions and insertions, as `plain_text` has them."""
+    """Returns the parts of a quotation between its omissions, in the form of `plain_text`."""
     parts = [plain_text(part).strip(" .,;:!?\"'") for part in _ELLIPSIS.split(quotation)]
     return [part for part in parts if part]
 
@@ -243,10 +265,14 @@ def plain_address(text: str) -> str:
     return re.sub(r"https?://(?:www\.)?|(?<![\w.])www\.", "", text.lower())
 
 
-def _blank(pattern: re.Pattern[str], text: str, where: Callable[[str], object] = bool) -> str:
-    """Returns a text with spaces in place of matches, those that `where` holds for."""
+def _without(
+    pattern: re.Pattern[str],
+    text: str,
+    where: Callable[[str], object] = bool,
+) -> str:
+    """Returns a text with blanks in place of matches, those that `where` holds for."""
 
     def blanked(match: re.Match[str]) -> str:
-        return re.sub(r"[^\n]", " ", match[0]) if where(match[0]) else match[0]
+        return blanks_for(match[0]) if where(match[0]) else match[0]
 
     return pattern.sub(blanked, text)

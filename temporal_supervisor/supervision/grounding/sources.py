@@ -30,7 +30,7 @@ from temporal_supervisor.supervision.grounding.rows.contradictions import (
 )
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
 from temporal_supervisor.supervision.grounding.rows.queries import read_query
-from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, Places, words_of
+from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names, Places
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
     Superlative,
     names_a_measure,
@@ -51,6 +51,7 @@ from temporal_supervisor.supervision.grounding.wording.directions import (
     may_be_unsigned,
 )
 from temporal_supervisor.supervision.grounding.wording.near_words import Near
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import spans_in
 from temporal_supervisor.supervision.grounding.written_figures import Figure, Reading, values
 
@@ -66,6 +67,7 @@ _LOOKED_AT = 100  # places of a figure: with more, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
 _ENDS = ("\n", ". ", "! ", "? ")
 _ROW_COUNT = re.compile(r"\d+ rows?\b")  # how the tools for tables end their output
+# A figure in groups with a scale: "49,872 million", "$1,234k"; not "49872 million".
 _GROUPED = re.compile(
     r"\D{0,4}\d{1,3}(?:,\d{3})+\s?-?(?:thousand|million|billion|trillion|bn|[mk])\b",
     re.IGNORECASE,
@@ -178,7 +180,8 @@ class ReadSource:
     @cached_property
     def _units(self) -> frozenset[str]:
         """The units mentioned that a table names once for all figures, as in `generation_gwh`."""
-        return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in ("share", "time"))
+        apart = ("share", "time")
+        return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in apart)
 
     @cached_property
     def _gives_shares(self) -> bool:
@@ -263,7 +266,12 @@ class ReadSource:
         """True if the text has all words."""
         return self._all_words.issuperset(words)
 
-    def extremes_doubted(self, said: Superlative, words: str, mentions: Sequence[Mention]) -> Iterator[str]:
+    def extremes_doubted(
+        self,
+        said: Superlative,
+        words: str,
+        mentions: Sequence[Mention],
+    ) -> Iterator[str]:
         """Yields the reason why each row of some names is not the extreme that a text calls it.
 
         The reason is empty for a row that may be the extreme.
@@ -377,14 +385,18 @@ class ReadSource:
         return self._near_there[at]
 
     def _places(self, figure: Figure, reading: Reading) -> Iterator[int]:
-        value, tolerance = reading.value * figure.scale, reading.tolerance * figure.scale
+        """Yields the places of a figure in one reading, in any scale, share and unit."""
+        value = reading.value * figure.scale
+        tolerance = reading.tolerance * figure.scale
         for scale in self._scales | {figure.scale}:
             yield from self._near(value / scale, tolerance / scale, figure, scale, figure.unit)
         lengths = self._spans.get(figure.unit or "", {})
         if reading.value in lengths:
             yield lengths[reading.value]
+
         for share, width, unit in self._shares(figure, value, tolerance):
             yield from self._near(share, width, figure, Decimal(1), unit)
+
         # 4,412 tonnes are 4412 t; were it 4.412 t as well, no unit could be wrong by a thousand.
         if reading != figure.readings[0]:
             return
@@ -409,7 +421,12 @@ class ReadSource:
             yield value * _HUNDRED, tolerance * _HUNDRED, "in %"
 
     def _near(
-        self, value: Decimal, tolerance: Decimal, figure: Figure, scale: Decimal, unit: str | None
+        self,
+        value: Decimal,
+        tolerance: Decimal,
+        figure: Figure,
+        scale: Decimal,
+        unit: str | None,
     ) -> Iterator[int]:
         """Yields the places of figures within the tolerance, in this scale and in no other unit.
 
@@ -460,6 +477,7 @@ class ReadSource:
             return False
         if unit in self._units:
             return True
+
         others = {mentioned for mentioned in self._units if exclude_each_other(unit, mentioned)}
         if self.source.kind == "computed":
             if DIMENSIONS[unit] == "share":  # a share of kilograms is not in kilograms

@@ -35,13 +35,11 @@ from temporal_supervisor.supervision.grounding.claims import (
     small_claims,
 )
 from temporal_supervisor.supervision.grounding.naming.names import KnownWords, unknown_names
-from temporal_supervisor.supervision.grounding.rows.contradictions import (
-    mixed_rows,
-)
+from temporal_supervisor.supervision.grounding.rows.contradictions import mixed_rows
 from temporal_supervisor.supervision.grounding.rows.joined_names import parted_names
 from temporal_supervisor.supervision.grounding.rows.named_cells import wrong_cells
 from temporal_supervisor.supervision.grounding.rows.row_counts import unreported, wrong_counts
-from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names
+from temporal_supervisor.supervision.grounding.rows.row_facts import Mention, Names
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
     has_superlative,
     superlative_in,
@@ -63,17 +61,13 @@ from temporal_supervisor.supervision.grounding.written_figures import (
 
 # Of all texts that they are looked up in: up to 12 s of CPU, off the event loop.
 GROUNDING_SOURCES_CHARS = 800_000
-
 _SMALL_VALUES = 60  # of a text that are compared with rows
-
 _LINE_CHARS = 160  # of a source, around a claim that was found in it: a row of a table, a sentence
-
-CALCULATION = "calculation"  # that of one that the text itself writes out
+CALCULATION = "calculation"  # the source of a result whose calculation the text has
 
 Found = tuple[str, str, str]
 """The name of the source that has a claim, the line, and the reference of the source."""
 
-_TWO = 2
 _DIFFERENCE = re.compile(r"[-−–/÷]")  # a difference or a ratio: "9 - 4", "9 / 4"; not "9 + 4"
 
 
@@ -131,9 +125,10 @@ def _checked(claim: Claim, found: Found | None, support: "Support") -> CheckedCl
 
 
 def _small_values_of_others(text: str, support: "Support") -> Iterator[CheckedClaim]:
-    """Yields the small values that a table has in another row or column than the text says."""
+    """Yields the small values that a table has in another row or column than the text."""
     for claim in islice(small_claims(text), _SMALL_VALUES):
-        if problem := support.speaks_against(claim):
+        problem = support.speaks_against(claim)
+        if problem:
             yield CheckedClaim(text=claim.text, problem=problem)
 
 
@@ -147,10 +142,15 @@ def _wrong_directions(text: str, sources: Sequence[Source]) -> Iterator[CheckedC
     for result, calculation in wrong_signs(plain):
         yield CheckedClaim(text=result, problem=f"{calculation} has the other sign")
     for change, reason in wrong_turns(plain):
-        yield CheckedClaim(text=one_line(change, limits.SENTENCE_BYTES), problem=reason)
+        yield _doubted(change, reason)
     for years in backward_years(plain):
         if not any(years in source.text for source in sources):
             yield CheckedClaim(text=years, problem="the later year comes first")
+
+
+def _doubted(sentence: str, reason: str) -> CheckedClaim:
+    """Returns a sentence, in one line, as a claim with a problem."""
+    return CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
 
 
 class Finder(Protocol):
@@ -195,6 +195,7 @@ def looked_up(
 
 
 def _holds(finder: Finder, figure: Figure) -> bool:
+    """True if a figure may be calculated with, as it is found by itself."""
     return finder.find(Claim("figure", figure.text, figure)) is not None
 
 
@@ -261,7 +262,7 @@ class Support:
             self._names.learn(read.places)
         data = tuple(self._accepted)
 
-        # Computed of what holds: an output may be the operand of another one.
+        # Computed from figures that hold: an output may be the operand of another one.
         derived = [source for source in whole if source.kind == "computed"]
         computed = [ReadSource(source, self._names, data, scales) for source in derived]
         while holding := [read for read in computed if self._operands_hold(read.source)]:
@@ -349,7 +350,7 @@ class Support:
             for read in self._accepted:
                 doubts += read.extremes_doubted(said, sentence, mentions)
             if doubts and all(doubts):
-                yield CheckedClaim(text=one_line(sentence.strip(), limits.SENTENCE_BYTES), problem=doubts[0])
+                yield _doubted(sentence.strip(), doubts[0])
 
     def false_listed_extremes(self, text: str) -> Iterator[CheckedClaim]:
         """Yields the sentences that call a figure the most or least of a list, and it is not.
@@ -371,13 +372,13 @@ class Support:
         whole = [read.places.tables for read in self._accepted if not read.places.is_cut]
         tables = [*chain.from_iterable(whole)]
         for sentence, reason in parted_names(without_code(text), tables, self._names):
-            yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
+            yield _doubted(sentence, reason)
 
     def wrong_cells(self, text: str) -> Iterator[CheckedClaim]:
         """Yields the sentences that give a named cell of a table another figure."""
         tables = [*chain.from_iterable(read.places.tables for read in self._accepted)]
         for sentence, reason in wrong_cells(without_code(text), tables):
-            yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
+            yield _doubted(sentence, reason)
 
     def wrong_counts(self, text: str) -> Iterator[CheckedClaim]:
         """Yields the sentences with another number than a query counted for their names.
@@ -389,12 +390,12 @@ class Support:
         plain = without_code(text)
         found = [*wrong_counts(plain, asked)]
         if not found and len(queried) == 1 and not self._has_others:
-            briefs = [read.source for read in self._accepted if read.source.name == BRIEF]
-            asked_for = " ".join(brief.text for brief in briefs)
+            sources = [read.source for read in self._accepted]
+            asked_for = " ".join(source.text for source in sources if source.name == BRIEF)
             another = unreported(plain, asked_for, queried[0].places)
             found = [another] if another else []
         for sentence, reason in found:
-            yield CheckedClaim(text=one_line(sentence, limits.SENTENCE_BYTES), problem=reason)
+            yield _doubted(sentence, reason)
 
     @property
     def _has_others(self) -> bool:
@@ -423,24 +424,18 @@ class Support:
         return False
 
     def mixed(self, calculation: str, near: Near) -> str:
-        """Returns the reason why two figures of a difference or ratio don't belong together.
-
-        Empty if nothing says so.
-        """
+        """Returns the reason not to calculate two figures with each other; empty without one."""
         figures = whole_values(calculation)
         operands = [figure for figure in figures if not is_constant(figure.readings[0].value)]
         # One that is written twice, as in a change over its first value, is looked up once.
         operands = list({figure.digits: figure for figure in operands}.values())
-        if len(operands) != _TWO or not _DIFFERENCE.search(calculation):
+        if len(operands) != 2 or not _DIFFERENCE.search(calculation):
             return ""
-        facts = [self._facts_of(figure) for figure in operands]
+        facts = [in_tables(figure, self._accepted) for figure in operands]
         return mixed_rows(near, facts, self._names) if all(facts) else ""
 
-    def _facts_of(self, figure: Figure) -> list[Facts]:
-        """Returns the facts about a figure in each row that has it; none if it's elsewhere, too."""
-        return in_tables(figure, self._accepted)
-
     def _find_figure(self, figure: Figure, near: Near | None = None) -> Found | None:
+        """Returns the first place that has a figure, unless sources bind it to another year."""
         if self._other_years(figure, near):
             return None
         for read in self._accepted:
@@ -481,9 +476,11 @@ class Support:
         for figure in values(source.arguments):
             # Where a place is read twice, the first time counts.
             operands.setdefault(figure.start, figure.readings[-1].value)
-        return all(is_constant(value) or self._has(_exact(value)) for value in operands.values())
+        unknown = (value for value in operands.values() if not is_constant(value))
+        return all(self._has_operand(_exact(value)) for value in unknown)
 
-    def _has(self, operand: Figure) -> bool:
+    def _has_operand(self, operand: Figure) -> bool:
+        """True if a source has a figure, or the change in percent that it makes as a factor."""
         return any(map(self._find_figure, (operand, as_change(operand))))
 
 
@@ -493,6 +490,7 @@ def _as_span(claim: Claim) -> Found | None:
 
 
 def _within_limits(sources: Sequence[Source]) -> Iterator[Source]:
+    """Yields the sources, cut to the limits of one and of all."""
     room = GROUNDING_SOURCES_CHARS
     for source in sources:
         text = source.text[: min(room, limits.GROUNDED_CHARS)]
@@ -503,13 +501,15 @@ def _within_limits(sources: Sequence[Source]) -> Iterator[Source]:
 
 def _line(text: str, at: int) -> str:
     """Returns the line of a text that has this place; of a long line what is around it."""
-    before, after = text[:at].rpartition("\n")[2], text[at:].partition("\n")[0]
+    before = text[:at].rpartition("\n")[2]
+    after = text[at:].partition("\n")[0]
     if len(before) + len(after) > _LINE_CHARS:
         before = before[-_LINE_CHARS // 2 :]
     return one_line(f"{before}{after}"[:_LINE_CHARS], limits.SENTENCE_BYTES)
 
 
 def _exact(value: Decimal) -> Figure:
+    """Returns a figure that a source has to have with all decimals of a value."""
     decimals = len(f"{value:f}".partition(".")[2])
     tolerance = Decimal(10) ** -decimals / 2
     return Figure(str(value), (Reading(value, tolerance),), Decimal(1), None, 0, 0, str(value))

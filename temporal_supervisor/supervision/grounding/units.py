@@ -14,7 +14,9 @@ from typing import TypeVar
 _Named = TypeVar("_Named", str, Decimal)
 
 _UNITS: dict[str, dict[str, str]] = {
-    "share": {"%": r"%|percent(?:age points?)?|per cent|prozent(?:punkte)?|pour cent|por ciento|pp"},
+    "share": {
+        "%": r"%|percent(?:age points?)?|per cent|prozent(?:punkte)?|pour cent|por ciento|pp",
+    },
     "currency": {
         "USD": r"US\$|\$|USD|(?:us |u\.s\. |international )?dollars?|美元",
         "EUR": r"€|EUR|euros?|欧元",
@@ -32,7 +34,12 @@ _UNITS: dict[str, dict[str, str]] = {
         "mi": r"miles?",
         "ft": r"ft|feet|foot",
     },
-    "mass": {"g": r"grams?", "kg": r"kg|kilograms?", "t": r"tonnes?|tons?", "lb": r"lbs?|pounds"},
+    "mass": {
+        "g": r"grams?",
+        "kg": r"kg|kilograms?",
+        "t": r"tonnes?|tons?",
+        "lb": r"lbs?|pounds",
+    },
     "energy": {
         "kWh": r"kwh|kilowatt[- ]?hours?",
         "MWh": r"mwh|megawatt[- ]?hours?",
@@ -40,7 +47,10 @@ _UNITS: dict[str, dict[str, str]] = {
         "TWh": r"twh|terawatt[- ]?hours?",
     },
     "power": {"kW": r"kw|kilowatts?", "MW": r"mw|megawatts?", "GW": r"gw|gigawatts?"},
-    "temperature": {"C": r"°\s?C|degrees celsius|celsius", "F": r"°\s?F|degrees fahrenheit|fahrenheit"},
+    "temperature": {
+        "C": r"°\s?C|degrees celsius|celsius",
+        "F": r"°\s?F|degrees fahrenheit|fahrenheit",
+    },
     "data": {"MB": r"mb|megabytes?", "GB": r"gb|gigabytes?", "TB": r"tb|terabytes?"},
     "time": {
         "seconds": r"seconds?|secs?",
@@ -56,7 +66,10 @@ _SCALES: dict[Decimal, str] = {
     Decimal(10**12): r"trillions?|billionen|billones|tn|trn|万亿",
     Decimal(10**9): r"billions?|mil[jl]?i?ard\w{0,2}|mld|bilh(?:ões|ão)|mil mill?ones|bl?n|mrd\.?",
     Decimal(10**8): r"亿|億",
-    Decimal(10**6): r"millions?|millionen|mill?ones|milh(?:ões|ão)|miljoen|milion[ei]|mio\.?|ml?n|百万",
+    Decimal(10**6): (
+        r"millions?|millionen|mill?ones|milh(?:ões|ão)|miljoen|milion[ei]"  # as words
+        r"|mio\.?|ml?n|百万"  # in short
+    ),
     Decimal(10**4): r"万|萬",
     Decimal(10**3): r"thousands?|tausend|tsd\.?|milliers|miles(?= de\b)|mila?|duizend",
 }
@@ -75,31 +88,31 @@ _MULTIPLES: tuple[dict[str, int], ...] = (
 )
 
 DIMENSIONS = {unit: dimension for dimension, units in _UNITS.items() for unit in units}
+_UNIT_WORDS = {unit: words for units in _UNITS.values() for unit, words in units.items()}
 
-
-# Part of a word, in scripts that set words apart: others write 320万欧元 and 2026年3月 without blanks.
-# Without `-i` compiling a pattern that ignores case goes through these 40,000 signs one by one: 0.2
-# s for all, in each process.
+# Part of a word, in scripts that set words apart: others write 320万欧元 and 2026年3月 without
+# blanks. Without `-i` compiling a pattern that ignores case goes through these 40,000 signs one by
+# one: 0.2 s for all, in each process.
 LETTER = r"(?-i:[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
-UNIT = rf"(?:{'|'.join(p for units in _UNITS.values() for p in units.values())})(?!{LETTER})"
+UNIT = rf"(?:{'|'.join(_UNIT_WORDS.values())})(?!{LETTER})"
 CURRENCY = rf"(?:{'|'.join(_UNITS['currency'].values())})"
 SCALE = rf"(?:{'|'.join(_SCALES.values())})(?!{LETTER})"
 LETTER_SCALE = rf"[kKMmBbT](?!{LETTER})"
 OF_MONEY = rf"(?:[kMT]|Md)(?=[\s\u00a0]?{CURRENCY})"  # 12 M€, 12 TEUR
 
 
-def _word(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!(?!_){LETTER})(?:{pattern})(?!(?!_){LETTER})", re.IGNORECASE)
-
-
-_FIELD_UNITS = {"ms": r"ms|m/s|met(?:er|re)s per second", "kmh": r"kmh|km/h|kilomet(?:er|re)s per hour"}
+# Units that are known as the ends of names of fields: "mean_wind_ms".
+_FIELD_UNITS = {
+    "ms": r"ms|m/s|met(?:er|re)s per second",
+    "kmh": r"kmh|km/h|kilomet(?:er|re)s per hour",
+}
 # The unit at the end of a name: "depth_m", "weight_t"; not "form".
 _ENDING = re.compile(r"(?<=[^\W_]_)[mgt]\b")
+# The scale of a head: "€m", "$ bn", "TEUR"; not "$ per month".
 _MONEY_HEAD = re.compile(
-    rf"(?<!{LETTER})(?:{CURRENCY}\s?(?P<after>[km]|bn)(?!{LETTER})|(?P<before>{OF_MONEY}))", re.IGNORECASE
+    rf"(?<!{LETTER})(?:{CURRENCY}\s?(?P<after>[km]|bn)(?!{LETTER})|(?P<before>{OF_MONEY}))",
+    re.IGNORECASE,
 )
-
-
 # "12%", "growth rate", "Anteil", "percent"; not "12 m".
 _SHARES = re.compile(
     r"%|(?<![^\W_])(?:per\s?cents?|pct|pp|percentages?|rates?|shares?|ratios?|proportions?|"
@@ -135,9 +148,34 @@ _THOUSANDS_IN_DIGITS = re.compile(
 )
 
 
+def _word(pattern: str) -> re.Pattern[str]:
+    """Returns a pattern for whole words, such as `km` in "distance_km", and not in "kms"."""
+    return re.compile(rf"(?<!(?!_){LETTER})(?:{pattern})(?!(?!_){LETTER})", re.IGNORECASE)
+
+
 @cache  # compiled when first used: each command imports this, and it takes 0.07 s
 def _units_by_word() -> list[tuple[re.Pattern[str], str]]:
-    return [(_word(pattern), unit) for units in _UNITS.values() for unit, pattern in units.items()]
+    return [(_word(words), unit) for unit, words in _UNIT_WORDS.items()]
+
+
+@cache
+def _scales_by_word() -> list[tuple[re.Pattern[str], Decimal]]:
+    return [(_word(words), scale) for scale, words in _SCALES.items()]
+
+
+@cache
+def _measures_by_word() -> list[tuple[re.Pattern[str], str]]:
+    return [(_word(words), dimension) for dimension, words in _MEASURED.items()]
+
+
+@cache
+def _beginning_of_unit() -> re.Pattern[str]:
+    return _beginning_of_any(_UNIT_WORDS.values())
+
+
+@cache
+def _beginning_of_scale() -> re.Pattern[str]:
+    return _beginning_of_any(_SCALES.values())
 
 
 def _beginning_of_any(patterns: Iterable[str]) -> re.Pattern[str]:
@@ -146,29 +184,11 @@ def _beginning_of_any(patterns: Iterable[str]) -> re.Pattern[str]:
     return re.compile(f"(?={words})", re.IGNORECASE)
 
 
-@cache
-def _beginning_of_unit() -> re.Pattern[str]:
-    return _beginning_of_any(pattern for units in _UNITS.values() for pattern in units.values())
-
-
-@cache
-def _beginning_of_scale() -> re.Pattern[str]:
-    return _beginning_of_any(_SCALES.values())
-
-
-@cache
-def _scales_by_word() -> list[tuple[re.Pattern[str], Decimal]]:
-    return [(_word(pattern), scale) for scale, pattern in _SCALES.items()]
-
-
-@cache
-def _measures_by_word() -> list[tuple[re.Pattern[str], str]]:
-    return [(_word(pattern), dimension) for dimension, pattern in _MEASURED.items()]
-
-
 def unit_of(written: str) -> str | None:
-    """Returns the unit that is written so, None if it is none."""
-    return next((unit for pattern, unit in _units_by_word() if pattern.fullmatch(written.strip())), None)
+    """Returns the unit of a sign or word; None if it is none."""
+    word = written.strip()
+    units = (unit for pattern, unit in _units_by_word() if pattern.fullmatch(word))
+    return next(units, None)
 
 
 def is_time(unit: str | None) -> bool:
@@ -177,26 +197,31 @@ def is_time(unit: str | None) -> bool:
 
 
 def unit_words(written: str) -> re.Pattern[str] | None:
-    """Returns the pattern of all words for the unit that the name of a field gives so, None if it is none."""
-    if (words := _FIELD_UNITS.get(written)) is not None:
+    """Returns the pattern of all words for a unit in the name of a field; None for no unit."""
+    words = _FIELD_UNITS.get(written)
+    if words is not None:
         return _word(words)
-    return next((pattern for pattern, _ in _units_by_word() if pattern.fullmatch(written)), None)
+    patterns = (pattern for pattern, _ in _units_by_word() if pattern.fullmatch(written))
+    return next(patterns, None)
 
 
 def scale_of(written: str, of_money: bool = False) -> Decimal:
     """Returns the factor for a figure before this word or letter; 1 if that is no scale."""
     word = written.strip()
-    if of_money and word.lower() == "t":  # TEUR, T€
+    letter = word.lower()
+    if of_money and letter == "t":  # TEUR, T€
         return Decimal(1000)
-    if word.lower() in _LETTER_SCALES:
-        return _LETTER_SCALES[word.lower()]
-    return next((scale for pattern, scale in _scales_by_word() if pattern.fullmatch(word)), Decimal(1))
+    if letter in _LETTER_SCALES:
+        return _LETTER_SCALES[letter]
+    scales = (scale for pattern, scale in _scales_by_word() if pattern.fullmatch(word))
+    return next(scales, Decimal(1))
 
 
 def mentioned_units(text: str) -> frozenset[str]:
-    """Returns the units that a text names anywhere, be it at the end of a column's name: `distance_m`."""
+    """Returns the units that a text names anywhere, as also at the end of `distance_m`."""
     words = _named_in(text, _beginning_of_unit(), _units_by_word())
-    return frozenset(words | set(_ENDING.findall(text)))
+    endings = set(_ENDING.findall(text))
+    return frozenset(words | endings)
 
 
 def _named_in(
@@ -223,24 +248,29 @@ def measures_implied(text: str) -> frozenset[str]:
 
 
 def multiples(unit: str) -> Iterator[tuple[str, Decimal]]:
-    """Yields the other units that measure the same, each with how many of it one `unit` is."""
+    """Yields the other units of a dimension, each with how many of it one `unit` is."""
     for group in _MULTIPLES:
-        if unit in group:
-            yield from ((other, Decimal(group[unit]) / size) for other, size in group.items() if other != unit)
+        if unit not in group:
+            continue
+        for other, size in group.items():
+            if other != unit:
+                yield other, Decimal(group[unit]) / size
 
 
 def mentioned_scales(text: str) -> frozenset[Decimal]:
-    """Returns the scales that a text names anywhere, be it as in €m or TEUR, and 1."""
-    heads = {scale_of(match["after"] or match["before"], bool(match["before"])) for match in _MONEY_HEAD.finditer(text)}
-    return frozenset({Decimal(1), *heads, *_named_in(text, _beginning_of_scale(), _scales_by_word())})
+    """Returns the scales that a text names anywhere, as also in €m or TEUR, and 1."""
+    scales = _named_in(text, _beginning_of_scale(), _scales_by_word())
+    for head in _MONEY_HEAD.finditer(text):
+        scales.add(scale_of(head["after"] or head["before"], of_money=bool(head["before"])))
+    return frozenset({Decimal(1), *scales})
 
 
 def declared_scales(text: str) -> frozenset[Decimal]:
-    """Returns the scales in which a text says that amounts are given, as in "(in millions)"."""
-    words = {scale_of(match["word"] or match["bare"]) for match in _DECLARED.finditer(text)}
+    """Returns the scales in which a text declares its amounts, as in "(in millions)"."""
+    scales = {scale_of(match["word"] or match["bare"]) for match in _DECLARED.finditer(text)}
     if _THOUSANDS_IN_DIGITS.search(text):
-        words.add(Decimal(1000))
-    return frozenset(words - {Decimal(1)})
+        scales.add(Decimal(1000))
+    return frozenset(scales - {Decimal(1)})
 
 
 def speaks_of_shares(text: str) -> bool:
@@ -249,12 +279,23 @@ def speaks_of_shares(text: str) -> bool:
 
 
 def exclude_each_other(unit: str, other: str) -> bool:
-    """True if a figure in one is another in the other: both measure the same but differ, or one of them is a share."""
+    """True if a figure in one unit is another in the other: of one dimension, or a share.
+
+    Examples: 85 km are not 85 miles, and 85 % are not 85 km.
+    """
     dimensions = {DIMENSIONS[unit], DIMENSIONS[other]}
-    return unit != other and dimensions != {"share"} and (len(dimensions) == 1 or "share" in dimensions)
+    if unit == other or dimensions == {"share"}:
+        return False
+    return len(dimensions) == 1 or "share" in dimensions
 
 
 def are_apart(unit: str, other: str) -> bool:
-    """True if a figure that is written in one is not the same figure in the other: 85 dollars are not 85 kg."""
-    both = {DIMENSIONS[unit], DIMENSIONS[other]}
-    return exclude_each_other(unit, other) or (len(both) > 1 and both != {"mass", "currency"} and "time" not in both)
+    """True if a figure that is written in one unit is not one in the other.
+
+    85 dollars are not 85 km, but pounds may be either money or a mass.
+    """
+    if exclude_each_other(unit, other):
+        return True
+    dimensions = {DIMENSIONS[unit], DIMENSIONS[other]}
+    may_be_alike = dimensions == {"mass", "currency"} or "time" in dimensions
+    return len(dimensions) > 1 and not may_be_alike

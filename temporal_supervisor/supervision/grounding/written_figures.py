@@ -1,10 +1,11 @@
-"""Reading the figures of a text: how each is written, what it may mean, and how exactly it is given."""
+"""Reading the figures of a text: how each is written, what it may mean, and how exact it is."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
+from typing import TypeAlias
 
 from temporal_supervisor.supervision.grounding.units import (
     CURRENCY,
@@ -26,13 +27,18 @@ _KEPT_DIGITS = 4_096  # the digits of a table come again in the texts about it
 _KEPT_CHARS = 24  # a row of CSV may be read as one number
 _SIGNIFICANT = 3  # a round number with so many digits that count is as exact as one with decimals
 
-# The first digit stands alone so that a search skips to it.
-_DIGITS = r"\d(?:\d{0,2}(?:[,.'’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,]\d{1,12})?|\d{0,23}(?:[.,]\d{1,24})?)"
+# "1,234,567.8" in groups, "1234.5", "0,75". The first digit is apart, so that a search skips to it.
+_DIGITS = (
+    r"\d(?:\d{0,2}(?:[,.'’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,]\d{1,12})?"
+    r"|\d{0,23}(?:[.,]\d{1,24})?)"
+)
+# The end of "1.2e3", "1.2 × 10^3", "1.2·10⁻³".
 _POWER = r"(?:[eE][-+]?\d{1,3}|\s?[x×·*]\s?10(?:\^|\*\*)?(?:[-−]?\d{1,3}|⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
 # "1,234.5", "12 million euros", "1.2e3 kg", "12k".
 _FIGURE = re.compile(
     rf"(?P<digits>{_DIGITS})(?P<power>{_POWER})?"
-    rf"(?:[\s\u00a0]?(?P<scale>{SCALE})|[\s\u00a0]?(?P<money>{OF_MONEY})|(?P<letter>{LETTER_SCALE}))?"
+    rf"(?:[\s\u00a0]?(?P<scale>{SCALE})"
+    rf"|[\s\u00a0]?(?P<money>{OF_MONEY})|(?P<letter>{LETTER_SCALE}))?"
     rf"(?:[\s\u00a0-]?(?P<unit>{UNIT}))?",
     re.IGNORECASE,
 )
@@ -44,43 +50,50 @@ _MINUS = re.compile(r"(?:^|[\s(|=:\[*])[-−–][$€£¥]?\Z")
 _IN_A_WORD = re.compile(rf"(?:{LETTER}|[.,]|[A-Za-z][-‑])\Z")
 # The end of what is before the digits: "about ", "more than ", "~"; not "the ".
 _ABOUT = re.compile(
-    r"(?:\b(?:(?P<near>about|around|approximately|approx\.?|roughly|circa|ca\.|some|etwa|rund|ungefähr|environ|près de|"
-    r"unos|unas)|nearly|almost|over|above|below|under|more than|less than|up to|at least|knapp|gut|fast|über|unter|"
-    r"mehr als|weniger als|bis zu|presque|plus de|moins de|casi|más de|menos de)|(?P<sign>[~≈约近])|[<>]|超过)"
+    r"(?:\b(?:(?P<near>about|around|approximately|approx\.?|roughly|circa|ca\.|some"
+    r"|etwa|rund|ungefähr|environ|près de|unos|unas)"
+    r"|nearly|almost|over|above|below|under|more than|less than|up to|at least"
+    r"|knapp|gut|fast|über|unter|mehr als|weniger als|bis zu"
+    r"|presque|plus de|moins de|casi|más de|menos de)"
+    r"|(?P<sign>[~≈约近])|[<>]|超过)"
     r"\s?[$€£¥]?$",
     re.IGNORECASE,
 )
 # Words before the number of a step or a page: a small whole number is a name there. So is the 4.2
 # of a section.
 _SECTION_WORDS = (
-    r"sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|tabelle|"
-    r"chapitre|tableau|annexe"
+    r"sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?"
+    r"|abschnitt|kapitel|tabelle|chapitre|tableau|annexe"
 )
 # The end of what is before the digits: "section ", "§ "; not "sections ".
 _SECTION = re.compile(rf"(?:\b(?:{_SECTION_WORDS})(?<!s)\s|[§第]\s?)$", re.IGNORECASE)
 _SECTION_NUMBER = re.compile(r"\d{1,2}\.\d{1,2}")
 # The end of what is before the digits: "step ", "pages 3-", "#"; not "the ".
 _LABEL = re.compile(
-    r"(?:\b(?:steps?|items?|no\.|numbers?|points?|questions?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|phases?|"
-    r"levels?|parts?|options?|rule|rank|top|seiten?|zeilen?|spalten?|schritt|punkt|nr\.|lignes?|filas?|p[áa]ginas?|"
-    rf"{_SECTION_WORDS})\s|[#№§第]\s?)(?:\d{{1,4}}\s?[-–,]\s?)?$",
+    r"(?:\b(?:steps?|items?|no\.|numbers?|points?|questions?|pages?|p\.|pp\.|lines?|rows?|columns?"
+    r"|notes?|phases?|levels?|parts?|options?|rule|rank|top"
+    r"|seiten?|zeilen?|spalten?|schritt|punkt|nr\.|lignes?|filas?|p[áa]ginas?"
+    rf"|{_SECTION_WORDS})\s|[#№§第]\s?)(?:\d{{1,4}}\s?[-–,]\s?)?$",
     re.IGNORECASE,
 )
 _LABEL_DIGITS = 4  # laws have as many sections, and files lines
-# 12.3 and 14.5 million
+# Between "12.3" and "14.5 million": " and ", "–", ", ".
 _JOINING = re.compile(r"\s?(?:and|to|or|vs\.?|und|bis|oder|auf|et|à|ou|a|[-–—/,、和至到])\s?")
 # The end of what is before the digits: "Confidence: ".
 _SURE = re.compile(r"(?:confidence|konfidenz|confiance|confianza)\W{0,6}$", re.IGNORECASE)
+# Behind the digits: " confident", "-confidence", " sicher".
 _SURE_AFTER = re.compile(r"\s?-?(?:confiden|konfidenz|sicher\b)", re.IGNORECASE)
 # The end of what is before the digits: "ISO "; not "USD ", "FROM ".
 _ACRONYM = re.compile(
-    r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)[A-Z&]{2,6} $"
+    r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)"
+    r"[A-Z&]{2,6} $"
 )
 # 21st, 5G, 2010.csv, 1.2.3, 15.03.2017.
 _JOINED = re.compile(rf"(?!\d){LETTER}|\.[A-Za-z]|\.\d+\.\d|\.[12]\d{3}(?!\d)")
 # "1. First", "## 2 Results", "1.2) Then"; not "1.5 million".
 _LIST_NUMBER = re.compile(
-    r"^[ \t>]*(?:#{1,6}[ \t]*)?\d{1,3}(?:\.\d{1,3})*[.)][ \t]|^[ \t>]*#{1,6}[ \t]*\d{1,3}[ \t]", re.MULTILINE
+    r"^[ \t>]*(?:#{1,6}[ \t]*)?\d{1,3}(?:\.\d{1,3})*[.)][ \t]|^[ \t>]*#{1,6}[ \t]*\d{1,3}[ \t]",
+    re.MULTILINE,
 )
 # 25.03.2026, and 25.03. where a word says that it is a date
 _DATE = re.compile(
@@ -98,9 +111,15 @@ _SMALL_VALUE = re.compile(
 )
 _FACTORS = [Decimal(10) ** power for power in (0, 3, 6, 9, -3, -6, -9, 2, -2)]  # between two forms
 _YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
+# Behind the digits: " points higher", "-point.", " Punkte mehr"; not " points to".
 _POINTS = re.compile(
-    r"[\s-](?:points?|Punkte?n?)\b(?=\s+(?:higher|lower|more|less|ahead|behind|up|down|mehr|weniger)|[.;)]|\Z)"
+    r"[\s-](?:points?|Punkte?n?)\b"
+    r"(?=\s+(?:higher|lower|more|less|ahead|behind|up|down|mehr|weniger)|[.;)]|\Z)"
 )
+_POWER_SIGNS = re.compile(r"e|\s?[x×·*]\s?10(?:\^|\*\*)?")  # of "e3", " × 10^3"
+_GROUP_MARKS = re.compile(r"['’\u00a0\u2009\u202f ]")  # of "1’234", "1 234"
+_DECIMAL_MARK = re.compile(r"[.,]")
+_TIMES = re.compile(r"[x×](?!\w)")  # behind a factor: "1.2x"; not "1.2xy"
 _NUMBER_WORDS = (
     ("one", "ein", "eine", "einem", "einen", "un", "une", "uno", "una"),
     ("two", "zwei", "deux", "dos"),
@@ -118,10 +137,21 @@ _NUMBER_WORDS = (
 _VALUE_OF_WORD = {word: value for value, words in enumerate(_NUMBER_WORDS, 1) for word in words}
 # Such as three weeks, or two full years.
 _IN_WORDS = re.compile(
-    rf"(?<!\w)(?P<word>{'|'.join(_VALUE_OF_WORD)})[\s-](?:[^\W\d_]+\s)?(?P<unit>{UNIT})", re.IGNORECASE
+    rf"(?<!\w)(?P<word>{'|'.join(_VALUE_OF_WORD)})[\s-](?:[^\W\d_]+\s)?(?P<unit>{UNIT})",
+    re.IGNORECASE,
 )
-_ASCII = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹０１２３４５６７８９٬٫．％٪", "012345678901234567890123456789,..%%")
+# "0", "12"; not the 12 of "112", "1.12" or "12.5".
+_SMALL_DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?!\d|[.,]\d)")
+_WORD = re.compile(r"[^\W\d_]+")
+_ASCII = str.maketrans(
+    "٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹０１２３４５６７８９٬٫．％٪",
+    "012345678901234567890123456789,..%%",
+)
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
+
+
+_Measure: TypeAlias = tuple[Decimal, str | None]
+"""A scale and a unit that a figure may have."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +169,9 @@ class Reading:
 class Figure:
     """A figure of a text. `text` is the figure as written, with its unit, without its sign.
 
-    `scale` is what a word such as million multiplies it by, `start` where its digits begin, `end`
-    where all of it ends. `others` are what it may mean as well: with the unit or scale of the
-    figure it is joined to, or of a head such as `(€m)`.
+    A word such as million gives its `scale`. `start` is the place of its digits, `end` the place
+    behind all of it. `others` are its further meanings: with the unit or scale of the figure that
+    it is joined to, or of a head such as `(€m)`.
     """
 
     text: str
@@ -166,18 +196,13 @@ def figures(text: str) -> Iterator[Figure]:
     if not matches:  # a long text without one is not searched for units
         return iter(())
 
-    in_list_numbers: set[int] = set()
-    for match in _LIST_NUMBER.finditer(text):
-        in_list_numbers.update(range(*match.span()))
-    heads: list[tuple[Decimal, str | None]] | None = None  # few texts have figures that need them
+    heads: list[_Measure] | None = None  # few texts have figures that need them
     # From behind: a plain figure takes the unit of the one that follows, "12.3 and 14.5 million".
     joined: Figure | None = None
     next_start = len(text)
-    found = []
-    for match in reversed(matches):
-        figure = None if match.start() in in_list_numbers else _figure(match, text)
-        if figure is None or _is_name(match, figure, text):
-            continue
+    found: list[Figure] = []
+    for match, figure in reversed([*_read_figures(matches, text)]):
+        is_count = _needs_none(figure, text)
         if figure.unit is not None or figure.scale != 1:
             joined = figure
         elif _YEAR.fullmatch(figure.digits):
@@ -185,13 +210,27 @@ def figures(text: str) -> Iterator[Figure]:
         else:
             if not _JOINING.fullmatch(text, match.end(), next_start):
                 joined = None
-            if not _needs_none(figure, text):
+            if not is_count:
                 heads = _heads(_without(matches, text)) if heads is None else heads
                 figure = _with_others(figure, heads, joined)
         next_start = match.start()
-        if not _needs_none(figure, text):
+        if not is_count:
             found.append(figure)
     return reversed(found)
+
+
+def _read_figures(
+    matches: Sequence[re.Match[str]],
+    text: str,
+) -> Iterator[tuple[re.Match[str], Figure]]:
+    """Yields the figures of a text with their matches, but for numbers of lists and names."""
+    in_list_numbers: set[int] = set()
+    for number in _LIST_NUMBER.finditer(text):
+        in_list_numbers.update(range(*number.span()))
+    for match in matches:
+        figure = None if match.start() in in_list_numbers else _figure(match, text)
+        if figure is not None and not _is_name(match, figure, text):
+            yield match, figure
 
 
 def _without(matches: Sequence[re.Match[str]], text: str) -> str:
@@ -202,19 +241,13 @@ def _without(matches: Sequence[re.Match[str]], text: str) -> str:
     return " ".join(text[end:start] for end, start in between)
 
 
-def _with_others(
-    figure: Figure,
-    heads: Sequence[tuple[Decimal, str | None]],
-    joined: Figure | None,
-) -> Figure:
+def _with_others(figure: Figure, heads: Sequence[_Measure], joined: Figure | None) -> Figure:
     """Returns a plain figure with the scales and units that heads or a joined figure lend it."""
     meant = [*heads]
     if joined is not None:
         meant.append((joined.scale, joined.unit))
-    if not meant:
-        return figure
     others = [replace(figure, scale=scale, unit=unit) for scale, unit in meant]
-    return replace(figure, others=tuple(others))
+    return replace(figure, others=tuple(others)) if others else figure
 
 
 def small_values(text: str) -> Iterator[Figure]:
@@ -222,15 +255,19 @@ def small_values(text: str) -> Iterator[Figure]:
     text = _with_plain_digits(text)
     for match in _SMALL_VALUE.finditer(text):
         if int(match["digits"]) < SMALL:
-            exact = (Reading(Decimal(match["digits"]), Decimal(0)),)
-            digits, place = match["digits"], match.span("digits")
-            figure = Figure(digits, exact, Decimal(1), None, *place, digits)
+            figure = _plain_figure(match["digits"], *match.span("digits"))
             yield replace(figure, is_negative=match["minus"] is not None)
 
 
-def _heads(text: str) -> list[tuple[Decimal, str | None]]:
+def _plain_figure(digits: str, start: int, end: int) -> Figure:
+    """Returns an exact figure without a scale and a unit."""
+    exact = (Reading(Decimal(digits), Decimal(0)),)
+    return Figure(digits, exact, Decimal(1), None, start, end, digits)
+
+
+def _heads(text: str) -> list[_Measure]:
     """Returns the scales and units in heads, without a figure: "(in Mio. €)", "Share (%)"."""
-    heads: list[tuple[Decimal, str | None]] = []
+    heads: list[_Measure] = []
     for scale in sorted(mentioned_scales(text)):
         if scale != 1:
             heads.append((scale, None))
@@ -256,16 +293,19 @@ def values(text: str) -> Iterator[Figure]:
     # Above, a row of CSV reads as one number with commas; here each of its cells is one.
     for match in _SIMPLE.finditer(text):
         if match.span() not in read:
-            exact = (Reading(Decimal(match[0]), Decimal(0)),)
-            yield Figure(match[0], exact, Decimal(1), None, *match.span(), match[0])
+            yield _plain_figure(match[0], *match.span())
+
+
+def two_digit_numbers(text: str) -> set[int]:
+    """Returns the whole numbers of one or two digits in a text."""
+    return {int(digits) for digits in _SMALL_DIGITS.findall(text)}
 
 
 def small_numbers(text: str) -> set[int]:
     """Returns the whole numbers below 13 in a text, in digits or in words."""
-    numbers = {int(digits) for digits in re.findall(r"(?<![\d.,])\d{1,2}(?![\d]|[.,]\d)", text)}
-    words = re.findall(r"[^\W\d_]+", text.lower())
+    words = _WORD.findall(text.lower())
     in_words = {_VALUE_OF_WORD[word] for word in words if word in _VALUE_OF_WORD}
-    return {number for number in numbers if number < SMALL} | in_words
+    return {number for number in two_digit_numbers(text) if number < SMALL} | in_words
 
 
 def whole_values(text: str) -> list[Figure]:
@@ -280,13 +320,15 @@ def whole_values(text: str) -> list[Figure]:
 def is_same_in_any_scale(said: Figure, cell: Decimal) -> bool:
     """True if a figure is a cell's, as exact as it is written, in thousands or percent, too."""
     for reading in said.readings:
-        value, tolerance = reading.value * said.scale, reading.tolerance * said.scale
+        value = reading.value * said.scale
+        tolerance = reading.tolerance * said.scale
         if any(abs(value - abs(cell) * factor) <= tolerance for factor in _FACTORS):
             return True
     return False
 
 
 def _values_in_words(text: str) -> Iterator[Figure]:
+    """Yields the times, amounts and the like whose number is a word, such as "three weeks"."""
     for match in _IN_WORDS.finditer(text):
         value = Decimal(_VALUE_OF_WORD[match["word"].lower()])
         exact = (Reading(value, Decimal("0.5")),)
@@ -304,6 +346,7 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     before = text[max(0, match.start() - 40) : match.start()]
     if _IN_A_WORD.search(before[-2:]):
         return None
+
     scaled = match["scale"] or match["money"] or match["letter"]
     scale = scale_of(scaled, bool(match["money"])) if scaled else Decimal(1)
     currency = _CURRENCY.search(before) if before[-2:].strip() else None
@@ -357,7 +400,7 @@ def _kept_readings(
 
 def _new_readings(digits: str, written_power: str | None, width: Decimal) -> tuple[Reading, ...]:
     power = _power(written_power)
-    plain = re.sub(r"['’\u00a0\u2009\u202f ]", "", digits)
+    plain = _GROUP_MARKS.sub("", digits)
     forms = _decimal_forms(plain)
     return tuple(Reading(Decimal(form) * power, _tolerance(form, width) * power) for form in forms)
 
@@ -367,9 +410,9 @@ def _decimal_forms(plain: str) -> Iterator[str]:
 
     The last mark may be the decimal point: "1,234" is 1234 or 1.234.
     """
-    *before, rest = re.split(r"[.,]", plain)
+    *before, rest = _DECIMAL_MARK.split(plain)
     whole = "".join(before)
-    marks = re.findall(r"[.,]", plain)
+    marks = _DECIMAL_MARK.findall(plain)
     if not marks:
         yield whole + rest
         return
@@ -400,7 +443,10 @@ def _tolerance(written: str, width: Decimal) -> Decimal:
 
 
 def _power(written: str | None) -> Decimal:
-    digits = re.sub(r"e|\s?[x×·*]\s?10(?:\^|\*\*)?", "", (written or "e0").lower().translate(_SUPERSCRIPTS), count=1)
+    """Returns the power of ten behind some digits: 1000 for "e3" and " × 10³", 1 for none."""
+    if written is None:
+        return Decimal(1)
+    digits = _POWER_SIGNS.sub("", written.lower().translate(_SUPERSCRIPTS), count=1)
     return Decimal(10) ** max(-99, min(99, int(digits)))
 
 
@@ -421,7 +467,7 @@ def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
         return True
     if figure.unit is not None or figure.scale != 1:
         return False
-    if _JOINED.match(after) and not re.match(r"[x×](?!\w)", after):
+    if _JOINED.match(after) and not _TIMES.match(after):
         return True
     if not figure.digits.isdigit():
         is_section = _SECTION_NUMBER.fullmatch(figure.digits) and _SECTION.search(before)

@@ -4,7 +4,6 @@ A role is replaced if work has waited too long in its pool, or if its subtasks t
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from statistics import median
 
 from temporal_supervisor.supervision.contract.result import SubtaskReport
@@ -18,9 +17,10 @@ def median_seconds(reports: Sequence[SubtaskReport], role: str) -> float | None:
 
     None before enough of them have ended.
     """
-    ended = [report for report in reports if report.role == role and report.started_at and report.finished_at]
+    done = [report for report in reports if report.started_at and report.finished_at]
+    ended = [report for report in done if report.role == role]
     last = sorted(ended, key=lambda report: str(report.finished_at))[-_LAST:]
-    return median(map(_seconds, last)) if len(last) == _LAST else None
+    return median(report.own_seconds for report in last) if len(last) == _LAST else None
 
 
 def too_slow(role: RoleCard, reports: Sequence[SubtaskReport]) -> str:
@@ -37,8 +37,3 @@ def too_far_behind(role: RoleCard, waited: float) -> str:
     `waited` is the time for which work has waited in the pool, in seconds.
     """
     return f"pool {role.pool} is {waited:.1f} s behind" if waited > role.backlog_seconds else ""
-
-
-def _seconds(report: SubtaskReport) -> float:
-    took = datetime.fromisoformat(str(report.finished_at)) - datetime.fromisoformat(str(report.started_at))
-    return took.total_seconds() - report.held_seconds

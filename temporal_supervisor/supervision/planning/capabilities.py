@@ -23,7 +23,12 @@ def able_roles(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list
     return [role for role in roles if set(capabilities) <= set(role.capabilities)]
 
 
-def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int], free: Callable[[RoleCard], bool]) -> str:
+def role_for(
+    subtask: Subtask,
+    team: TeamCard,
+    in_flight: Mapping[str, int],
+    free: Callable[[RoleCard], bool],
+) -> str:
     """Returns the role that gets a subtask now: the least loaded of the able roles.
 
     Roles in `free` are preferred.
@@ -43,8 +48,10 @@ def settled_role(subtask: Subtask, team: TeamCard) -> str:
     """
     if subtask.role != "auto" or not subtask.capabilities:
         return team.role(subtask.role).name
-    names = [role.name for role in able_roles(team.roles, subtask.capabilities)] or [team.generalist]
-    return names[0] if len(names) == 1 else "auto"
+    able = able_roles(team.roles, subtask.capabilities)
+    if not able:
+        return team.generalist
+    return able[0].name if len(able) == 1 else "auto"
 
 
 def with_assigned_roles(
@@ -59,7 +66,10 @@ def with_assigned_roles(
     """
     used = {*taken, *(subtask.id for subtask in plan.subtasks)}
     parts = [_parts(subtask, team, attachments, used) for subtask in plan.subtasks]
-    ids = {split[0].id: [part.id for part in split] for split in parts}
+    ids: dict[str, list[str]] = {}
+    for first, *others in parts:
+        ids[first.id] = [first.id, *(part.id for part in others)]
+
     subtasks: list[Subtask] = []
     for part in chain.from_iterable(parts):
         depends_on: list[str] = []
@@ -69,7 +79,10 @@ def with_assigned_roles(
     return plan.model_copy(update={"subtasks": subtasks})
 
 
-def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tuple[RoleCard, list[str]]]:
+def shares(
+    roles: Sequence[RoleCard],
+    capabilities: Collection[str],
+) -> list[tuple[RoleCard, list[str]]]:
     """Returns roles that together have all `capabilities`, each with its share; else empty.
 
     The role with most of the remaining capabilities comes next, the first one among equals.
@@ -87,7 +100,12 @@ def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tup
     return found
 
 
-def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[str]) -> list[Subtask]:
+def _parts(
+    subtask: Subtask,
+    team: TeamCard,
+    attachments: Set[str],
+    used: set[str],
+) -> list[Subtask]:
     """Returns the subtask with its role, or a part for each role that it needs.
 
     New ids are added to `used`.
@@ -106,13 +124,14 @@ def _parts(subtask: Subtask, team: TeamCard, attachments: Set[str], used: set[st
     ids = [subtask.id, *(_new_id(subtask.id, used) for _ in split[1:])]
     work = {part_id: ", ".join(share) for part_id, (_, share) in zip(ids, split, strict=True)}
     some_read = any(role.reads_attachments for role, _ in split)
-    parts = []
+    parts: list[Subtask] = []
     for part_id, (role, share) in zip(ids, split, strict=True):
         note = _note_on_part(part_id, work)
         listed = subtask.attachments
         if some_read and not role.reads_attachments:
             # Large ones go to the parts that can read them; if none can, the plan is refused.
             listed = [each for each in listed if each not in attachments]
+
         changes: dict[str, object] = {
             "id": part_id,
             "role": role.name,
@@ -140,11 +159,13 @@ def _may_be_split(subtask: Subtask) -> bool:
 
 
 def _new_id(subtask_id: str, used: set[str]) -> str:
+    """Returns the id of a further part, such as `t1-2`, and adds it to those that are `used`."""
+    stem = subtask_id[:_ID_CHARS]
     number = 2
-    while (new_id := f"{subtask_id[:_ID_CHARS]}-{number}") in used:
+    while f"{stem}-{number}" in used:
         number += 1
-    used.add(new_id)
-    return new_id
+    used.add(f"{stem}-{number}")
+    return f"{stem}-{number}"
 
 
 def capability_problems(plan: Plan, team: TeamCard) -> list[str]:

@@ -7,17 +7,17 @@ sum of its parts.
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from graphlib import TopologicalSorter
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.base import Model
-from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Range, Shares
+from temporal_supervisor.supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from temporal_supervisor.supervision.contract.result import RunResult, SubtaskReport
 from temporal_supervisor.supervision.contract.team import TeamCard
 from temporal_supervisor.supervision.contract.usage import Usage
 
-SUPERVISOR, TOTAL = "supervisor", "total"
+SUPERVISOR = "supervisor"
+TOTAL = "total"
 _REST = ""  # the role of what no subtask of the first plan took
 _OUTSIDE = 0.05
 # A range of n cases is 1 + 10 / n times wider on each side: what so few cases did not show.
@@ -61,11 +61,18 @@ class RunSample(Model):
     @property
     def held(self) -> bool:
         """True if the run's calls and tokens were within the estimate."""
-        shown, total = self.estimate, self.total
-        return shown is not None and total.calls in shown.calls and total.tokens in shown.tokens
+        if self.estimate is None:
+            return False
+        has_calls = self.total.calls in self.estimate.calls
+        return has_calls and self.total.tokens in self.estimate.tokens
 
 
-def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | None = None) -> RunSample:
+def sample_of(
+    result: RunResult,
+    plan: Plan,
+    planned: int,
+    estimate: Shares | None = None,
+) -> RunSample:
     """Returns the sample of a run whose first plan had `planned` subtasks.
 
     Later subtasks are counted with the rest.
@@ -73,12 +80,14 @@ def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | No
     candidates = {subtask.id: max(1, subtask.candidates) for subtask in plan.subtasks}
     reports = _done_first(result, planned)
     rest = result.usage - sum((report.usage for report in reports), Usage())
-    own_seconds = result.timing.sequential_seconds - sum(map(_seconds, result.subtasks))
+    of_subtasks = sum(report.own_seconds for report in result.subtasks)
+    own_seconds = result.timing.sequential_seconds - of_subtasks
     step = max(1, math.ceil(len(reports) / _SAMPLE_PARTS))
     parts: list[CandidateUsage] = []
     for report in reports[::step]:
         among = candidates.get(report.id, 1)
-        parts.append(_usage_per_candidate(report.usage, _seconds(report), among, report.role))
+        parts.append(_usage_per_candidate(report.usage, report.own_seconds, among, report.role))
+
     return RunSample(
         parts=parts,
         rest=_usage_per_candidate(rest, max(0.0, own_seconds)),
@@ -128,18 +137,7 @@ def estimate_of(
         searches = calls * sum(tool.searches for tool in role.tools)
         seconds = subtask.timeout_seconds or calls * _TURN_SECONDS
         once = _seen(cases[role.name]) or _unseen(calls, seconds, role.model, price, searches)
-        least = most = subtask.candidates
-        in_turn = 1  # candidates do not wait for each other, items may
-        if subtask.for_each:
-            least = 1
-            most = in_turn = subtask.max_items or room
-        work[subtask.id] = Shares(
-            id=subtask.id,
-            calls=once.calls.times(least, most),
-            tokens=once.tokens.times(least, most),
-            usd=once.usd and once.usd.times(least, most),
-            seconds=once.seconds.times(1, in_turn),
-        )
+        work[subtask.id] = _of_subtask(subtask, once, room)
 
     # A review and a refinement of each, and the answer.
     own_calls = limits.PLAN_TRIES + max_turns + 2 * len(plan.named)
@@ -151,6 +149,22 @@ def estimate_of(
         samples=len(samples),
         held=sum(sample.held for sample in made),
         of=len(made),
+    )
+
+
+def _of_subtask(subtask: Subtask, once: Shares, room: int) -> Shares:
+    """Returns the usage of a subtask by that of one candidate; `room` is left for its items."""
+    least = most = subtask.candidates
+    in_turn = 1  # candidates do not wait for each other, items may
+    if subtask.for_each:
+        least = 1
+        most = in_turn = subtask.max_items or room
+    return Shares(
+        id=subtask.id,
+        calls=once.calls.times(least, most),
+        tokens=once.tokens.times(least, most),
+        usd=once.usd and once.usd.times(least, most),
+        seconds=once.seconds.times(1, in_turn),
     )
 
 
@@ -172,7 +186,8 @@ def _seen(cases: Sequence[CandidateUsage]) -> Shares | None:
 def _unseen(calls: float, seconds: float, model: str, price: Price, searches: float = 0) -> Shares:
     """Returns the usage that the limits of the request allow."""
     most = calls * limits.CONTEXT_TOKENS
-    low, high = price(model, _LEAST_TOKENS, 0), price(model, most, searches)
+    low = price(model, _LEAST_TOKENS, 0)
+    high = price(model, most, searches)
     usd = None if low is None or high is None else Range(low=low, high=high)
     return Shares(
         id=SUPERVISOR,
@@ -227,10 +242,3 @@ def _usage_per_candidate(
         usd=None if usage.usd is None else usage.usd / candidates,
         seconds=seconds,
     )
-
-
-def _seconds(report: SubtaskReport) -> float:
-    if report.started_at is None or report.finished_at is None:
-        return 0.0
-    whole = datetime.fromisoformat(report.finished_at) - datetime.fromisoformat(report.started_at)
-    return whole.total_seconds() - report.held_seconds

@@ -94,11 +94,12 @@ def items_of(template: Subtask, items: Sequence[str]) -> list[Subtask]:
     The finding that lists the items is no part of their briefs.
     """
     naming = template.names_items_of
-    depends_on = []
+    depends_on: list[str] = []
     for other in template.depends_on:
         named = template_of(other) or other
         if named != naming:
             depends_on.append(other)
+
     common = {
         "for_each": None,
         "max_items": None,
@@ -106,7 +107,7 @@ def items_of(template: Subtask, items: Sequence[str]) -> list[Subtask]:
         "depends_on": depends_on,
         "replaces": [template.id],
     }
-    subtasks = []
+    subtasks: list[Subtask] = []
     for number, item in enumerate(items, 1):
         own = {"id": f"{template.id}.{number}", "item": item}
         subtasks.append(template.model_copy(update={**common, **own}))

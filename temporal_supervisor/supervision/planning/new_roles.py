@@ -12,20 +12,23 @@ from temporal_supervisor.supervision.contract.team import Team, TeamCard
 def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
     """Returns the problems of adding `new_roles` to `team`, a sentence each."""
     if len(new_roles) > limits.NEW_ROLES:
-        return [f"the plan defines {len(new_roles)} new roles, at most {limits.NEW_ROLES} are allowed"]
-    problems = [
-        f"new role {quoted(role.name)} asks for the tool {quoted(tool)}, which is not in the toolbox: "
-        f"{', '.join(team.toolbox) or 'none'}"
-        for role in new_roles
-        for tool in role.tools
-        if tool not in team.toolbox
-    ]
+        allowed = f"at most {limits.NEW_ROLES} are allowed"
+        return [f"the plan defines {len(new_roles)} new roles, {allowed}"]
+
+    problems: list[str] = []
+    toolbox = ", ".join(team.toolbox) or "none"
+    for role in new_roles:
+        for tool in role.tools:
+            if tool not in team.toolbox:
+                wanted = f"new role {quoted(role.name)} asks for the tool {quoted(tool)}"
+                problems.append(f"{wanted}, which is not in the toolbox: {toolbox}")
     if any(role.name == "auto" for role in new_roles):
         problems.append("no role can have the name 'auto'")
     try:
         with_new_roles(team, new_roles)
     except ValidationError as error:
-        problems += complaint_lines(error, "new_roles", {"roles": [*team.roles, *map(dict, new_roles)]})
+        roles = [*team.roles, *map(dict, new_roles)]
+        problems += complaint_lines(error, "new_roles", {"roles": roles})
     return problems
 
 
@@ -41,11 +44,15 @@ def unknown_roles(plan: Plan, team: Team | TeamCard) -> dict[str, str]:
 def unknown_role_problems(plan: Plan, team: Team | TeamCard) -> list[str]:
     """Returns a sentence for each unknown role of a subtask or of a candidate."""
     names = [role.name for role in team.roles] + [role.name for role in plan.new_roles]
-    candidates = [(item.id, name) for item in plan.subtasks for name in item.candidate_roles if name not in names]
-    return [
-        f"subtask {quoted(subtask_id)}: {quoted(role)} is not a role of the team{did_you_mean(role, names)}"
-        for subtask_id, role in [*unknown_roles(plan, team).items(), *candidates]
-    ]
+    unknown = [*unknown_roles(plan, team).items()]
+    for subtask in plan.subtasks:
+        unknown += [(subtask.id, name) for name in subtask.candidate_roles if name not in names]
+
+    problems: list[str] = []
+    for subtask_id, role in unknown:
+        problem = f"{quoted(role)} is not a role of the team{did_you_mean(role, names)}"
+        problems.append(f"subtask {quoted(subtask_id)}: {problem}")
+    return problems
 
 
 def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:

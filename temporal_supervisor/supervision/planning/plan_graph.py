@@ -14,17 +14,19 @@ from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, fo
 _MIN_DESCRIPTION_BYTES = 12
 _LEAST_NAMED = 2  # names, or one with a number
 _ENGLISH = """
-a about all also an and any are as at be best better by can do each every few for from full further general get give
-good have help how i if important in into is it its key make many may more most much must need needed no not of on one
-or other our out overall own please possible proper relevant required several should so some such that the their them
-then these this those through to up use used useful user various we well what when where which who why will with you
-additional analyse analysis analyze answer appropriate check collect complete comprehensive conduct consider content
-create data deep depth detailed document documents draft evaluate examine explore facts figures final find finding
-findings finish first gather generate goal goals identify information input insight insights investigate issue issues
-item items look main material materials necessary output part parts patterns perform plan point points prepare present
-problem problems process project provide question questions read recommendations report request research result results
-review search solution source sources step steps study subtask suitable summarise summarize summary support task tasks
-thing things topic topics trends understand understanding work write
+a about all also an and any are as at be best better by can do each every few for from full further
+general get give good have help how i if important in into is it its key make many may more most
+much must need needed no not of on one or other our out overall own please possible proper relevant
+required several should so some such that the their them then these this those through to up use
+used useful user various we well what when where which who why will with you additional analyse
+analysis analyze answer appropriate check collect complete comprehensive conduct consider content
+create data deep depth detailed document documents draft evaluate examine explore facts figures
+final find finding findings finish first gather generate goal goals identify information input
+insight insights investigate issue issues item items look main material materials necessary output
+part parts patterns perform plan point points prepare present problem problems process project
+provide question questions read recommendations report request research result results review search
+solution source sources step steps study subtask suitable summarise summarize summary support task
+tasks thing things topic topics trends understand understanding work write
 """
 _GENERIC = frozenset(_ENGLISH.split())
 
@@ -135,6 +137,7 @@ def _answer_problems(plan: Plan) -> list[str]:
 
 
 def _subtask_problems(subtask: Subtask, known: Set[str], attachments: Set[str]) -> list[str]:
+    """Returns the problems of a subtask by itself, in a plan with the `known` ids."""
     name = f"subtask {quoted(subtask.id)}"
     problems = description_problems(subtask, name)
     for dependency in subtask.depends_on:
@@ -142,12 +145,15 @@ def _subtask_problems(subtask: Subtask, known: Set[str], attachments: Set[str]) 
             problems.append(f"{name} depends on {quoted(dependency)}, which is not in the plan")
     for attachment in subtask.attachments:
         if attachment not in attachments:
-            problems.append(f"{name} lists the attachment {quoted(attachment)}, which does not exist")
+            listed = f"{name} lists the attachment {quoted(attachment)}"
+            problems.append(f"{listed}, which does not exist")
     if not 1 <= subtask.candidates <= limits.CANDIDATES:
-        problems.append(f"{name} asks for {subtask.candidates} candidates, 1 to {limits.CANDIDATES} are allowed")
+        allowed = f"1 to {limits.CANDIDATES} are allowed"
+        problems.append(f"{name} asks for {subtask.candidates} candidates, {allowed}")
     longest = limits.MAX_DEADLINE.total_seconds()
     if subtask.timeout_seconds is not None and not 0 < subtask.timeout_seconds <= longest:
-        problems.append(f"{name} has a timeout_seconds that is not above 0 and at most {longest:.0f}")
+        allowed = f"above 0 and at most {longest:.0f}"
+        problems.append(f"{name} has a timeout_seconds that is not {allowed}")
     return problems
 
 

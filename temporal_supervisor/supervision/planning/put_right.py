@@ -37,11 +37,12 @@ def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
     """Returns the plan with only existing names, and a sentence for each change."""
     subtasks, notes = _with_ids(plan.subtasks, names.states)
     known = [*names.states, *(subtask.id for subtask in subtasks)]
-    right = []
+    right: list[Subtask] = []
     for subtask in subtasks:
         fixed, said = _subtask(subtask, known, names)
         right.append(fixed)
         notes += [f"{subtask.id}: {words}" for words in said]
+
     used = {subtask.role for subtask in right}
     new_roles = []
     for role in plan.new_roles:
@@ -49,6 +50,7 @@ def put_right(plan: Plan, names: KnownNames) -> tuple[Plan, list[str]]:
             new_roles.append(role)
         else:
             notes.append(f"no subtask has the new role {quoted(role.name)}")
+
     plan = plan.model_copy(update={"subtasks": right, "new_roles": new_roles})
     return _with_its_answer(plan, notes), notes
 
@@ -97,6 +99,7 @@ def _with_ids(
             renamed.setdefault(written, new)
         taken.add(new)
         right.append(subtask.model_copy(update={"id": new}))
+
     # An id that a subtask still has is not one of those that were renamed.
     new_names = {old: new for old, new in renamed.items() if old not in taken}
     for subtask in right:
@@ -113,7 +116,11 @@ def _free_id(taken: Iterable[str]) -> str:
     return f"t{number}"
 
 
-def _subtask(subtask: Subtask, known: Sequence[str], names: KnownNames) -> tuple[Subtask, list[str]]:
+def _subtask(
+    subtask: Subtask,
+    known: Sequence[str],
+    names: KnownNames,
+) -> tuple[Subtask, list[str]]:
     """Returns a subtask with only existing names, and a sentence for each change."""
     notes: list[str] = []
     others = [subtask_id for subtask_id in known if subtask_id != subtask.id]
@@ -133,7 +140,12 @@ def _subtask(subtask: Subtask, known: Sequence[str], names: KnownNames) -> tuple
     return _with_items(right, others, names.data, notes), notes
 
 
-def _existing(kind: str, written: Iterable[str], known: Sequence[str], notes: list[str]) -> list[str]:
+def _existing(
+    kind: str,
+    written: Iterable[str],
+    known: Sequence[str],
+    notes: list[str],
+) -> list[str]:
     """Returns the existing names, each once.
 
     A name with few different letters is taken for the existing one.
@@ -155,8 +167,9 @@ def _existing(kind: str, written: Iterable[str], known: Sequence[str], notes: li
 def _replaceable(subtask: Subtask, states: Mapping[str, str], notes: list[str]) -> list[str]:
     """Returns the earlier subtasks that this one can replace."""
     found = _existing("subtask", subtask.replaces, [*states], notes)
-    notes += [f"{old} is {states[old]} and stays" for old in found if states[old] not in REPLACEABLE]
-    return [old for old in found if states[old] in REPLACEABLE]
+    replaced = [old for old in found if states[old] in REPLACEABLE]
+    notes += [f"{old} is {states[old]} and stays" for old in found if old not in replaced]
+    return replaced
 
 
 def _with_items(subtask: Subtask, others: Sequence[str], data: Data, notes: list[str]) -> Subtask:
@@ -171,6 +184,7 @@ def _with_items(subtask: Subtask, others: Sequence[str], data: Data, notes: list
     if kind == "items" and source in others and source not in subtask.depends_on:
         notes.append(f"it is for the items of {source}, so it depends on that")
         subtask = subtask.model_copy(update={"depends_on": [*subtask.depends_on, source]})
+
     if not for_each_problems(subtask, data):
         return subtask
     meant = closest(source, data[kind]) if kind in ("rows", "lines") else None

@@ -41,16 +41,17 @@ def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
     )
 
 
-def without_repeats(previous: Plan, addition: Plan, states: Mapping[str, str]) -> tuple[Plan, list[str]]:
+def without_repeats(
+    previous: Plan,
+    addition: Plan,
+    states: Mapping[str, str],
+) -> tuple[Plan, list[str]]:
     """Returns an addition without copies of failed subtasks, and a sentence for each.
 
     Their work would fail again. Subtasks that depend on one of them are left out too.
     """
-    failed = {
-        (subtask.role, _words(subtask)): subtask.id
-        for subtask in previous.subtasks
-        if states.get(subtask.id) == "failed"
-    }
+    earlier_ones = [each for each in previous.subtasks if states.get(each.id) == "failed"]
+    failed = {(each.role, _words(each)): each.id for each in earlier_ones}
     kept: list[Subtask] = []
     notes: list[str] = []
     gone: set[str] = set()

@@ -43,8 +43,7 @@ def _seconds(report: SubtaskReport) -> float | None:
     is_told = report.state in ("completed", "failed") and report.started_at and report.finished_at
     if not is_told:
         return None
-    begun, ended = (datetime.fromisoformat(str(at)) for at in (report.started_at, report.finished_at))
-    return max(0.0, (ended - begun).total_seconds() - report.held_seconds)
+    return max(0.0, report.own_seconds)
 
 
 def _left(report: SubtaskReport, usual: float, now: datetime) -> float:

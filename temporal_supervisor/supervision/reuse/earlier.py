@@ -40,22 +40,27 @@ def texts_in(work: EarlierWork) -> list[str]:
 
 
 def with_earlier(
-    plan: Plan, works: Sequence[EarlierWork], roles: Iterable[str], generalist: str
+    plan: Plan,
+    works: Sequence[EarlierWork],
+    roles: Iterable[str],
+    generalist: str,
 ) -> tuple[Plan, list[str]]:
     """Returns the plan with a subtask for each earlier finding in it, and its problems.
 
     These subtasks come first, and have their findings when the run begins.
     """
-    known, ids = set(roles), {subtask.id for subtask in plan.subtasks}
-    added = dict[str, Subtask]()
-    problems = list[str]()
-    subtasks = []
+    known = set(roles)
+    ids = {subtask.id for subtask in plan.subtasks}
+    added: dict[str, Subtask] = {}
+    problems: list[str] = []
+    subtasks: list[Subtask] = []
     for subtask in plan.subtasks:
-        depends_on = list[str]()
+        depends_on: list[str] = []
         for dependency in subtask.depends_on:
             if dependency in ids or "/" not in dependency:
                 depends_on.append(dependency)
                 continue
+
             found = _named(dependency, works)
             if not found:
                 problems.append(_unknown(subtask, dependency, works))
@@ -63,7 +68,9 @@ def with_earlier(
                 taken = _subtask_taking(number, works[number], finding, known, generalist)
                 added[taken.id] = taken
                 depends_on.append(taken.id)
-        subtasks.append(subtask.model_copy(update={"depends_on": list(dict.fromkeys(depends_on))}))
+        distinct = list(dict.fromkeys(depends_on))
+        subtasks.append(subtask.model_copy(update={"depends_on": distinct}))
+
     new = [subtask for subtask in added.values() if subtask.id not in ids]
     return plan.model_copy(update={"subtasks": [*new, *subtasks]}), problems
 

@@ -107,10 +107,11 @@ def offered(
     taken.
     """
     subtasks = {subtask.id: subtask for subtask in plan.subtasks}
-    offers = []
+    offers: list[EarlierOffer] = []
     for report in reports:
         if report.state != "completed" or report.id not in digests or report.id not in subtasks:
             continue
+
         subtask = subtasks[report.id]
         before = [digests.get(dependency) for dependency in subtask.depends_on]
         is_whole = None not in before and not report.stale
@@ -119,6 +120,7 @@ def offered(
             role = parts.roles.get(report.role)
             is_whole = is_whole and role is not None and why_never_of(role) is None
             stood_in = role_sha256(report.role, parts)
+
         offers.append(
             EarlierOffer(
                 run_id=run_id,
@@ -159,12 +161,14 @@ def chosen(
         subtask = subtasks.get(subtask_id)
         if subtask is None or subtask.for_each is not None:
             continue
+
         named = named_offer(subtask, offers)
         if named is not None:
             taken[subtask_id] = named
             continue
         if any(dependency not in taken for dependency in subtask.depends_on):
             continue
+
         rests_on = digest_sum([taken[dependency].digest for dependency in subtask.depends_on])
         for offer in by_recipe.get(found.get(subtask_id, ""), []):
             if offer.rests_on == rests_on and is_same_work(offer, parts):

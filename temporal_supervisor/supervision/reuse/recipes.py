@@ -104,12 +104,14 @@ def recipes(plan: Plan, parts: RunParts, taken: Mapping[str, str]) -> dict[str, 
         if subtask_id in taken:
             found[subtask_id] = sha256_of(["taken", taken[subtask_id]])
             continue
+
         subtask = subtasks.get(subtask_id)
         if subtask is None or why_never(subtask, parts) is not None:
             continue
         before = [found.get(dependency) for dependency in subtask.depends_on]
         if None in before:
             continue
+
         content = _content(subtask, parts, [each for each in before if each])
         content["file"] = _own_file(subtask, subtasks, parts)
         content["names_items"] = (subtask.template or subtask.id) in named
@@ -124,8 +126,9 @@ def why_never(subtask: Subtask, parts: RunParts) -> str | None:
     for role in _roles_of(subtask, parts):
         if role is None:
             return "its role is not known"
-        if why := why_never_of(role):
-            return why
+        reason = why_never_of(role)
+        if reason:
+            return reason
     if any(name not in parts.attachments for name in subtask.attachments):
         return "an attachment is not there"
     return None

@@ -7,10 +7,10 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 
 DECLINED = {ErrorKind.REFUSED, ErrorKind.CANNOT_DO}
-"""The subtask itself is the problem: the same description would fail again, and it says nothing about the role."""
+"""Failures by the subtask itself: its description would fail again, whatever its role is worth."""
 
 OF_THE_REQUEST = {ErrorKind.PROVIDER_REJECTED, ErrorKind.ARTIFACT_TOO_LARGE}
-"""What one role asked for or made: it would be the same again, and another role asks for something else."""
+"""Failures by a role's request: it would be made again, and another role makes another one."""
 
 _OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED}
 
@@ -27,7 +27,13 @@ class AfterAgent(Enum):
     WAIT_PERSON = auto()  # a person must reply or decide: wait, then resume it
 
 
-def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
+def after_agent(
+    problem: ErrorKind | None,
+    *,
+    can_resume: bool,
+    had_last_grant: bool,
+    has_finding: bool,
+) -> AfterAgent:
     """Returns the next step of an attempt; if it has a finding, it waits rather than fails."""
     if not can_resume or (problem is not None and problem not in RESUMABLE):
         return AfterAgent.END
@@ -37,7 +43,9 @@ def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: 
         return AfterAgent.WAIT_PERSON
     if problem is ErrorKind.CIRCUIT_OPEN:
         return AfterAgent.WAIT_PROVIDER
-    return AfterAgent.END if had_last_grant and problem is ErrorKind.BUDGET_EXHAUSTED else AfterAgent.RESUME
+    if had_last_grant and problem is ErrorKind.BUDGET_EXHAUSTED:
+        return AfterAgent.END
+    return AfterAgent.RESUME
 
 
 def is_tried_again(problem: ErrorKind, failures: int, declined: int) -> bool:

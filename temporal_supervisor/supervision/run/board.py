@@ -108,6 +108,7 @@ class Board:
         for subtask in plan.subtasks:
             for dependency in subtask.depends_on:
                 self._dependents.setdefault(dependency, []).append(subtask.id)
+
         # Places in the plan, so that each set has its order.
         self._at_work: set[int] = set()
         self._ready: set[int] = set()
@@ -130,7 +131,8 @@ class Board:
 
     def _add_item(self, template: SubtaskReport) -> None:
         if template.counts is None:
-            template.counts, template.state = Counts(), "running"
+            template.counts = Counts()
+            template.state = "running"
             self._states["waiting"] -= 1
         template.counts.total += 1
         template.counts.waiting += 1
@@ -339,7 +341,8 @@ class Board:
         template = self._reports.get(template_of(subtask_id) or "")
         if template is not None and template.counts:
             template.counts.partial += _is_partial(finding) - _is_partial(report.finding)
-        report.finding, report.stale = finding, subtask_id in self._outdated
+        report.finding = finding
+        report.stale = subtask_id in self._outdated
         self._once_completed.add(subtask_id)
         if template is not None:
             template.error = None
@@ -383,7 +386,8 @@ class Board:
         reason of its last item.
         """
         report = self._finish(subtask_id, state)
-        report.error, report.finding = error, finding
+        report.error = error
+        report.finding = finding
         template = self._reports.get(report.template or "")
         if template is not None and template.state not in ("running", "completed"):
             template.error = report.error
@@ -403,20 +407,27 @@ class Board:
                 self._number_change(report.id).error = error
 
     def _finish(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
+        """Moves a subtask to its last state, and notes the time."""
         report = self._move(subtask_id, state)
         report.finished_at = self._now().isoformat()
         return report
 
     def _move(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
+        """Moves a subtask to another state, with all that is counted or sorted by states.
+
+        Raises ValueError if it cannot have that state next.
+        """
         report = self._reports[subtask_id]
         before = report.state
         if before not in _FROM[state]:
             raise ValueError(f"subtask '{subtask_id}' is {before}: it cannot become {state}")
+
         self._number_change(subtask_id)
         if state == "running":
             report.started_at = report.started_at or self._now().isoformat()
         if state == before:
             return report
+
         report.state = state
         place = self._place[subtask_id]
         if state == "running":
@@ -428,6 +439,7 @@ class Board:
         template = template_of(subtask_id)
         if template:
             _count_item(self._number_change(template), before, state)
+
         self._sort_in(subtask_id)
         for dependent in self._dependents.get(subtask_id, ()):
             self._sort_in(dependent)
@@ -498,6 +510,7 @@ def _is_partial(finding: Finding | None) -> bool:
 
 
 def _count_item(template: SubtaskReport, before: SubtaskState, state: SubtaskState) -> None:
+    """Counts the move of an item to another state; the template's own state follows."""
     counts = template.counts
     assert counts is not None
     setattr(counts, before, getattr(counts, before) - 1)

@@ -360,7 +360,8 @@ class Steering:
             where = f"'{workflow}', as '{rest}'" if workflow else "its workflow"
             raise ValueError(f"{quoted(subtask_id)} is in a nested run: send this to {where}")
         known = [report.id for report in self._board.reports()]
-        raise ValueError(f"the plan has no subtask {quoted(subtask_id)}{did_you_mean(subtask_id, known)}")
+        meant = did_you_mean(subtask_id, known)
+        raise ValueError(f"the plan has no subtask {quoted(subtask_id)}{meant}")
 
 
 class Proposals:

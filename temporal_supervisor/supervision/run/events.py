@@ -25,11 +25,12 @@ _PLANNED_BYTES = 16 * limits.KIB  # of descriptions in the event of a plan
 TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with its cursor
 
 Mood = Literal["plain", "good", "bad", "faint", "head"]
-_OPTIONAL = re.compile(r"\[(!?)(\w+)\?([^][]*)\]")
-_FIELD = re.compile(r"{(\w+)(?::(\w+))?}")
+_OPTIONAL = re.compile(r"\[(!?)(\w+)\?([^][]*)\]")  # "[by?, by {by}]", "[!by?, by nobody]"
+_FIELD = re.compile(r"{(\w+)(?::(\w+))?}")  # "{by}", "{turns:turn}"
 
 
 def _field_text(value: JsonValue, noun: str | None) -> str:
+    """Returns the value of a field in words; a number with its noun."""
     if isinstance(value, list):
         return "; ".join(map(str, value))
     if noun and isinstance(value, int):
@@ -141,12 +142,14 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
     """
     if event.type not in SENTENCES:
         return f"{event.type} {event.data or ''}", "faint"
-    (text, mood), data = SENTENCES[event.type], event.data
+    text, mood = SENTENCES[event.type]
+    data = event.data
 
     def optional(part: re.Match[str]) -> str:
         value = data.get(part[2])
-        says = bool(value) and (value is True or value != 1)
-        return part[3] if says is not bool(part[1]) else ""
+        has_content = bool(value) and (value is True or value != 1)
+        is_negated = bool(part[1])
+        return part[3] if has_content is not is_negated else ""
 
     reason = data.get("stop_reason")
     read = {**data, "stop_reason": _STOPS.get(str(reason), reason)}
@@ -185,11 +188,19 @@ def update_fields(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
 
 def decision_fields(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
     """Returns the fields of the event `decided`; without a decision the wait has expired."""
-    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind, **({"after": wait.after} if wait.after else {})}
+    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind}
+    if wait.after:
+        shown["after"] = wait.after
     if decision is None:
         return {**shown, "decision": "expired"}
-    words = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}
-    return {**shown, "decision": decision.choice, **{name: text for name, text in words.items() if text}}
+
+    shown["decision"] = decision.choice
+    if decision.by:
+        shown["by"] = decision.by
+    text = one_line(decision.text, limits.SENTENCE_BYTES)
+    if text:
+        shown["text"] = text
+    return shown
 
 
 class Trace:
@@ -212,13 +223,20 @@ class Trace:
     def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
         """Adds an event of a type that is in SENTENCES."""
         self.last_seq += 1
-        at = self._now().isoformat()
-        self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
-        self.seen(self._events[-1])
+        noted = TraceEvent(
+            seq=self.last_seq,
+            at=self._now().isoformat(),
+            type=event,
+            subtask_id=subtask_id,
+            data=data,
+        )
+        self._events.append(noted)
+        self.seen(noted)
 
     def page(self, cursor: int = 0) -> TracePage:
         """Returns the events after `cursor` that fit into a payload."""
-        fitting, *rest = pages([event for event in self._events if event.seq > cursor], TRACE_PAGE_BYTES)
+        following = [event for event in self._events if event.seq > cursor]
+        fitting, *rest = pages(following, TRACE_PAGE_BYTES)
         return TracePage(events=fitting, next_cursor=fitting[-1].seq if rest else self.last_seq)
 
     def recent(self, limit: int) -> list[TraceEvent]:

@@ -71,6 +71,7 @@ def _reason_of_items(
     reports: Mapping[str, SubtaskReport],
     left_out: Mapping[str, str],
 ) -> str:
+    """Returns the reason of a template's gap: how many items are missing, and which."""
     items = [report for report in reports.values() if report.template == template.id]
     missing = [item.id for item in items if item.state != "completed"]
     reason = f"{counts.total - counts.completed} of {counts.total} items"
@@ -103,9 +104,11 @@ def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
         missing = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
         author = report.id if report.template else report.role
         parts.setdefault(report.template or report.id, []).append(f"{author}: {missing}")
-    gaps = []
+
+    gaps: list[Gap] = []
     for subtask_id, missing_parts in parts.items():
-        description, reason = reports[subtask_id].description, _named(missing_parts)
+        description = reports[subtask_id].description
+        reason = _named(missing_parts)
         gaps.append(Gap(subtask_id=subtask_id, description=description, reason=reason))
     return gaps
 

@@ -35,7 +35,9 @@ def status_of(state: RunState, cursor: int = 0, since: str = "", execution: str 
     """
     known = _change_of(state, since, execution)
     reports = state.board.reports()
-    shown, waiting, cursor = state.board.changed_since(known), state.waits.current, max(0, cursor)
+    shown = state.board.changed_since(known)
+    waiting = state.waits.current
+    cursor = max(0, cursor)
     following = cursor + limits.STATUS_PAGE
     is_last = following >= max(len(shown), len(waiting))
     shown_waits = [_until_deadline(state, wait) for wait in waiting[cursor:following]]
@@ -95,10 +97,12 @@ def result_of(state: RunState) -> RunResult:
     """Returns the result so far, which is final once the phase is `done`."""
     now = state.finished_at or state.now()
     reports = [_timed(state, report, now) for report in state.board.reports()]
-    gaps, answer = state.answer.gaps, _shown_answer(state)
+    gaps = state.answer.gaps
+    answer = _shown_answer(state)
     wall = now - state.started_at
     held = state.time_and_budget.held_time(state.started_at, now)
     own_seconds = state.time_and_budget.own_seconds
+
     return RunResult(
         status=state.outcome,
         answer=with_gaps(answer.text, gaps) if state.answer.current.text else answer.text,

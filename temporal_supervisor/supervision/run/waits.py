@@ -70,7 +70,8 @@ class RoleBreaker:
             return
         self._admitted.remove(attempt)
         if succeeded:
-            self.failures, self._open_until = 0, None
+            self.failures = 0
+            self._open_until = None
         elif succeeded is not None:
             self.failures += 1
             if self.failures >= limits.ROLE_BREAKER_FAILURES:
@@ -79,8 +80,12 @@ class RoleBreaker:
 
     def card(self) -> dict[str, JsonValue]:
         """Returns the breaker for `status`."""
-        until = self.retry_at.isoformat() if self.retry_at else None
-        return {"role": self.role, "state": self.state, "failures": self.failures, "retry_at": until}
+        return {
+            "role": self.role,
+            "state": self.state,
+            "failures": self.failures,
+            "retry_at": self.retry_at.isoformat() if self.retry_at else None,
+        }
 
 
 class Waits:
@@ -99,7 +104,8 @@ class Waits:
 
     def add(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
         """Adds a wait that expires at `expires_at`; `content` is its whole content."""
-        shown = wait.model_copy(update={"expires_at": expires_at.isoformat() if expires_at else None})
+        end = expires_at.isoformat() if expires_at else None
+        shown = wait.model_copy(update={"expires_at": end})
         self._shown[id(wait)] = Asked(wait=shown, content=content)
 
     def remove(self, wait: Wait) -> None:
@@ -118,8 +124,8 @@ class Waits:
 
     def for_help(self, subtask_id: str) -> Wait | None:
         """Returns the wait of a failed subtask that a person may have retried; None without one."""
-        failed = (wait for wait in self.current if wait.subtask_id == subtask_id and "retry" in wait.choices)
-        return next(failed, None)
+        own = (wait for wait in self.current if wait.subtask_id == subtask_id)
+        return next((wait for wait in own if "retry" in wait.choices), None)
 
     def of_subtasks(self) -> set[str]:
         """Returns the subtasks with work that waits for a person's decision."""
@@ -154,7 +160,7 @@ class Waits:
         """Returns a line for people on each wait."""
         breakers = [breaker_note(card) for card in self.cards() if card["state"] != "closed"]
         others = [wait for wait in self.current if wait.kind != "provider"]
-        return breakers + [f"{wait.subject} waits for {AWAITED[wait.kind]}: {wait.prompt_preview}" for wait in others]
+        return [*breakers, *map(_wait_note, others)]
 
 
 class FirstFinding:
@@ -198,9 +204,19 @@ def breaker_note(card: Mapping[str, JsonValue]) -> str:
     when = f"next try at {card['retry_at']}" if card["retry_at"] else "it is being tried"
     if "provider" in card:
         return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"
-    return f"role {card['role']} has an open breaker after {card['failures']} failed attempts in a row: {when}"
+    failed = f"after {card['failures']} failed attempts in a row"
+    return f"role {card['role']} has an open breaker {failed}: {when}"
+
+
+def _wait_note(wait: Wait) -> str:
+    return f"{wait.subject} waits for {AWAITED[wait.kind]}: {wait.prompt_preview}"
 
 
 def _provider_card(wait: Wait) -> dict[str, JsonValue]:
-    shown = {"provider": wait.model, "state": "open", "waiting": wait.subject, "retry_at": wait.expires_at}
-    return {**shown, "why": wait.prompt_preview}
+    return {
+        "provider": wait.model,
+        "state": "open",
+        "waiting": wait.subject,
+        "retry_at": wait.expires_at,
+        "why": wait.prompt_preview,
+    }

@@ -29,34 +29,59 @@ _MARKS = {
 
 def markdown(state: RunState) -> str:
     """Returns a notice on the model, the goal, the answer, the cost, the plan and notes."""
-    counts, usage, notice = state.board.counts(), state.usage, state.models.notice
-    conditions = [name for name, value in state.flags.model_dump().items() if value]
+    notice = state.models.notice
     written = state.answer.current.text
     answer = with_gaps(written, state.answer.gaps) if state.phase == "done" else ""
-    # An answer's own links and images lead nowhere.
-    shown = _LINKS.sub(r"\\\1", cut(answer, _ANSWER_BYTES))
-    lines = [
-        *([f"> {_literal(notice, _LINE_BYTES)}", ""] if notice else []),
-        f"**{_literal(state.request.goal, _LINE_BYTES)}**",
-        "",
-        *([shown, "", "---", ""] if shown else []),
-        f"Phase **{state.phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
-        f" · {counts.completed} of {counts.total} subtasks"
-        f" · {usage.model_calls} model calls, {usage.tool_calls} tool calls"
-        f" · {usage.tokens_line()} · {money(usage.usd)}",
-    ]
-    if reports := [report for report in state.board.reports() if report.template is None]:
-        lines += ["", "| subtask | role | state | after | turns | what |", "|---|---|---|---|---|---|"]
-        lines += [_row(report) for report in reports[:_ROWS]]
-        if len(reports) > _ROWS:
-            lines.append(f"| … | | | | | and {len(reports) - _ROWS} more |")
     drafted = state.answer.draft.text
+    notes = [f"> {_literal(note, _LINE_BYTES)}" for note in _notes(state)]
+
+    lines: list[str] = []
+    if notice:
+        lines += [f"> {_literal(notice, _LINE_BYTES)}", ""]
+    lines += [f"**{_literal(state.request.goal, _LINE_BYTES)}**", ""]
+    if answer:
+        lines += [_without_links(answer), "", "---", ""]
+    lines.append(_progress(state))
+    lines += _table(state)
     if drafted and state.ending is None and not written:
-        draft = _LINKS.sub(r"\\\1", cut(drafted, _ANSWER_BYTES))
-        lines += ["", "**Draft of the answer, while subtasks still run**", "", draft]
-    if notes := list(_notes(state)):
-        lines += ["", *[f"> {_literal(note, _LINE_BYTES)}" for note in notes]]
+        title = "**Draft of the answer, while subtasks still run**"
+        lines += ["", title, "", _without_links(drafted)]
+    if notes:
+        lines += ["", *notes]
     return "\n".join(lines)
+
+
+def _without_links(answer: str) -> str:
+    """Returns an answer cut to its room; its own links and images lead nowhere."""
+    return _LINKS.sub(r"\\\1", cut(answer, _ANSWER_BYTES))
+
+
+def _progress(state: RunState) -> str:
+    """Returns the line of the phase, the subtasks and the cost."""
+    counts = state.board.counts()
+    usage = state.usage
+    conditions = [name for name, value in state.flags.model_dump().items() if value]
+    parts = [
+        f"Phase **{state.phase}**" + (f" ({', '.join(conditions)})" if conditions else ""),
+        f"{counts.completed} of {counts.total} subtasks",
+        f"{usage.model_calls} model calls, {usage.tool_calls} tool calls",
+        usage.tokens_line(),
+        money(usage.usd),
+    ]
+    return " · ".join(parts)
+
+
+def _table(state: RunState) -> Iterator[str]:
+    """Yields the lines of the table of subtasks, without items; none before there is a plan."""
+    reports = [report for report in state.board.reports() if report.template is None]
+    if not reports:
+        return
+    yield ""
+    yield "| subtask | role | state | after | turns | what |"
+    yield "|---|---|---|---|---|---|"
+    yield from map(_row, reports[:_ROWS])
+    if len(reports) > _ROWS:
+        yield f"| … | | | | | and {len(reports) - _ROWS} more |"
 
 
 def _notes(state: RunState) -> Iterator[str]:
@@ -68,7 +93,9 @@ def _notes(state: RunState) -> Iterator[str]:
 
 
 def _row(report: SubtaskReport) -> str:
-    state = _MARKS["partial" if report.state == "completed" and not is_whole(report) else report.state]
+    """Returns the row of a subtask."""
+    is_partial = report.state == "completed" and not is_whole(report)
+    state = _MARKS["partial" if is_partial else report.state]
     if report.counts:
         state += f" {report.counts.items_line}"
     if report.attempts > 1:
@@ -76,8 +103,9 @@ def _row(report: SubtaskReport) -> str:
     if report.replaced_by:
         state += f", replaced by {report.replaced_by}"
     text = report.error.message if report.error else report.description
+    after = ", ".join(folded(report.depends_on))
     turns = str(report.turns or "")
-    cells = [report.id, report.role, state, ", ".join(folded(report.depends_on)), turns, text]
+    cells = [report.id, report.role, state, after, turns, text]
     return "| " + " | ".join(_literal(cell, _CELL_BYTES) for cell in cells) + " |"
 
 

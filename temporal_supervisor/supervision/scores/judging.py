@@ -180,7 +180,7 @@ def _columns(value: object) -> dict[str, list[Cell]]:
 def _common(given: Sequence[Cell], wanted: Sequence[Cell], truth: Truth) -> int:
     """Returns the number of given cells that are wanted; each counts once."""
     known = Counter((cell.row, plain(cell.value)) for cell in given)
-    left = list[Cell]()
+    left: list[Cell] = []
     hits = 0
     for cell in wanted:
         key = cell.row, plain(cell.value)
@@ -189,7 +189,8 @@ def _common(given: Sequence[Cell], wanted: Sequence[Cell], truth: Truth) -> int:
             hits += 1
         else:
             left.append(cell)
-    # What is not the same to the letter may be the same number, rounded.
+
+    # A cell that differs by its letters may be the same number, rounded.
     spare = [cell for cell in given if _take_one(known, cell)]
     for cell in left:
         same = next((each for each in spare if _is_same_cell(each, cell, truth)), None)

@@ -32,15 +32,17 @@ def plan_fit(expected: Sequence[ExpectedSubtask], reports: Sequence[SubtaskRepor
     them.
     """
     planned = [each for each in reports if each.template is None and each.replaced_by is None]
-    doing = {one.id: {each.id for each in planned if _fits(one, each)} for one in expected}
-    builds_on = _all_before(planned)
+    doing: dict[str, set[str]] = {}
+    for one in expected:
+        doing[one.id] = {each.id for each in planned if _fits(one, each)}
     used = set[str]().union(*doing.values())
-    missing = [
-        f"{one.id} after {other}"
-        for one in expected
-        for other in one.after
-        if not _is_after(doing[one.id], doing[other], builds_on)
-    ]
+
+    builds_on = _all_before(planned)
+    missing: list[str] = []
+    for one in expected:
+        for other in one.after:
+            if not _is_after(doing[one.id], doing[other], builds_on):
+                missing.append(f"{one.id} after {other}")
     return PlanFit(
         coverage=sum(map(bool, doing.values())) / len(expected),
         needless=[each.id for each in planned if each.id not in used],
@@ -49,6 +51,7 @@ def plan_fit(expected: Sequence[ExpectedSubtask], reports: Sequence[SubtaskRepor
 
 
 def _fits(expected: ExpectedSubtask, report: SubtaskReport) -> bool:
+    """True if a subtask has the role and all facts of an expected one."""
     if expected.role is not None and expected.role != report.role:
         return False
     return all(has_fact(report.description, fact) for fact in expected.says)

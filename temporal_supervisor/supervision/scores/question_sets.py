@@ -167,28 +167,33 @@ def goals_as_questions(team: str, known: dict[str, Any]) -> list[EvalQuestion]:
 
     Goals that need a person are left out. Raises BadQuestion for an invalid goal.
     """
-    found, goals = [], known.get("goals")
+    found: list[EvalQuestion] = []
+    goals = known.get("goals")
     for number, goal in enumerate(goals if isinstance(goals, list) else [], 1):
         if not isinstance(goal, dict):
             raise BadQuestion(number, "a goal is a section [[goals]]")
         if goal.get("reply"):
             continue
-        says, role = goal.get("says"), goal.get("role")
-        answer = {"kind": "facts", "value": says} if says else {"kind": "route", "value": role}
+
+        role = goal.get("role")
+        facts = goal.get("says")
+        answer = {"kind": "facts", "value": facts} if facts else {"kind": "route", "value": role}
         fields = {
             "id": f"{team}-{number}",
             "question": goal.get("goal"),
             "answer": answer,
             "role": role,
+            "strategy": goal.get("strategy", known.get("strategy")),
+            "data": known.get("data"),
         }
-        strategy = goal.get("strategy", known.get("strategy"))
-        found.append(_question(number, {**fields, "strategy": strategy, "data": known.get("data")}))
+        found.append(_question(number, fields))
     if not found:
         raise BadQuestion(1, "there is no goal")
     return found
 
 
 def _object(number: int, line: str) -> dict[str, Any]:
+    """Returns the object in a line of JSON. Raises BadQuestion for any other line."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -202,6 +207,7 @@ def _object(number: int, line: str) -> dict[str, Any]:
 
 
 def _question(number: int, fields: dict[str, Any]) -> EvalQuestion:
+    """Returns the question with these fields. Raises BadQuestion if they are invalid."""
     answer = fields.get("answer")
     kind = answer.get("kind") if isinstance(answer, dict) else None
     if isinstance(kind, str) and kind not in get_args(AnswerKind):

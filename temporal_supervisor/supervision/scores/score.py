@@ -101,14 +101,8 @@ def score_of(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> 
     """
     result = run.result or RunResult()
     has_answer = run.problem is None
-    fields = run.output if run.alone else result.answer_json
-    took = result.subtasks if run.plan_alone else _completed(result)
-    roles = [report.role for report in took if report.template is None]
-    text = result.answer if has_answer else ""
-    fit = None
-    if question.plan and not run.alone:
-        fit = plan_fit(question.plan, result.subtasks)
-    outcome = judge_answer(question.answer, Given(text, fields, roles, bool(result.gaps), fit))
+    given = _given_answer(question, run, result)
+    outcome = judge_answer(question.answer, given)
     shown = _shown_flags(run, result)
     error = f"{run.problem.type}: {run.problem.message}" if run.problem else ""
     score = Score(
@@ -121,20 +115,36 @@ def score_of(question: EvalQuestion, case: str, variant: int, run: EndedRun) -> 
         lenient=outcome.lenient and has_answer,
         share=outcome.share if has_answer else 0.0,
         fields=dict(outcome.by_field),
-        plan=fit,
-        given=one_line(_answer_text(fields, result.answer), _SHOWN_BYTES),
+        plan=given.plan,
+        given=one_line(_answer_text(given.fields, result.answer), _SHOWN_BYTES),
         expected=one_line(str(question.answer.value), _SHOWN_BYTES),
         error=error,
         usage=result.usage,
         seconds=result.timing.wall_seconds,
     )
+
     if question.role is not None:
-        score.routed = question.role in roles[:1]
+        score.routed = question.role in given.roles[:1]
     if question.supporting:
         score.cited = _cited(question.supporting, result)
     if question.flag is not None:
         score.fault_shown = question.flag in shown
     return score
+
+
+def _given_answer(question: EvalQuestion, run: EndedRun, result: RunResult) -> Given:
+    """Returns the parts of a run that are compared with the true answer."""
+    took = result.subtasks if run.plan_alone else _completed(result)
+    fit = None
+    if question.plan and not run.alone:
+        fit = plan_fit(question.plan, result.subtasks)
+    return Given(
+        text=result.answer if run.problem is None else "",
+        fields=run.output if run.alone else result.answer_json,
+        roles=[report.role for report in took if report.template is None],
+        has_gap=bool(result.gaps),
+        plan=fit,
+    )
 
 
 def is_in_words(truth: Truth, score: Score) -> bool:
@@ -160,6 +170,7 @@ def _verdict(
     shown: Sequence[Flag],
     run: EndedRun,
 ) -> Verdict:
+    """Returns the verdict on the answer, or on its absence."""
     if run.problem is not None and not _declined(run.problem, run.result):
         return "failed"
     is_open = question.answer.kind == "none"
@@ -178,6 +189,7 @@ def _declined(problem: Problem, result: RunResult | None) -> bool:
 
 
 def _answer_text(fields: JsonValue, text: str) -> str:
+    """Returns the fields of an answer that have content in one line; without fields its text."""
     if not isinstance(fields, dict):
         return text if fields is None else str(fields)
     shown = []

@@ -121,12 +121,13 @@ def table_of(
 
 
 def _row(label: str, scores: Sequence[Score]) -> VariantRow:
+    """Returns the row of a variant with these scores."""
     total = len(scores)
-    doubted = [score for score in scores if score.verdict == "right" and score.flags]
     counts = Counter(score.verdict for score in scores)
+    doubted = [score for score in scores if score.verdict == "right" and score.flags]
     fits = [score.plan for score in scores if score.plan is not None]
-    usd = [score.usage.usd for score in scores]
-    known = [each for each in usd if each is not None]
+    priced = [score.usage.usd for score in scores if score.usage.usd is not None]
+
     return VariantRow(
         label=label,
         n=total,
@@ -147,7 +148,7 @@ def _row(label: str, scores: Sequence[Score]) -> VariantRow:
         calls=_mean([score.usage.model_calls for score in scores]) or 0.0,
         tokens=_mean([score.usage.tokens for score in scores]) or 0.0,
         seconds=_mean([score.seconds for score in scores]) or 0.0,
-        usd=_mean(known) if len(known) == total else None,
+        usd=_mean(priced) if len(priced) == total else None,
     )
 
 
@@ -166,8 +167,11 @@ def _opinions(scores: Sequence[Score]) -> OpinionRow | None:
 
 
 def _fields(scores: Sequence[Score]) -> dict[str, float]:
-    names = dict.fromkeys(name for score in scores for name in score.fields)
-    shares = {name: [s.fields[name] for s in scores if name in s.fields] for name in names}
+    """Returns by field the mean share that is right."""
+    shares: dict[str, list[float]] = {}
+    for score in scores:
+        for name, share in score.fields.items():
+            shares.setdefault(name, []).append(share)
     return {name: sum(each) / len(each) for name, each in shares.items()}
 
 
@@ -195,15 +199,21 @@ def compare_tables(before: EvalTable, after: EvalTable) -> list[Comparison]:
 
 
 def _comparison(before: tuple[EvalTable, int], after: tuple[EvalTable, int]) -> Comparison:
-    (old, old_at), (new, new_at) = before, after
-    rights = _rates(old, old_at, "right"), _rates(new, new_at, "right")
-    silent = _rates(old, old_at, "silent"), _rates(new, new_at, "silent")
-    both = [name for name in rights[0] if name in rights[1]]
+    """Compares two variants, each a table with the number of its row."""
+    old, old_at = before
+    new, new_at = after
+    old_right = _rates(old, old_at, "right")
+    new_right = _rates(new, new_at, "right")
+    old_silent = _rates(old, old_at, "silent")
+    new_silent = _rates(new, new_at, "silent")
+    both = [name for name in old_right if name in new_right]
     if not both:
         raise ValueError(f"{new.eval_id} and {old.eval_id} have no question in common")
-    right, unflagged = (paired_bootstrap(*_paired(pair, both)) for pair in (rights, silent))
-    lost = [rights[0][name] - rights[1][name] for name in both]
-    hidden = [silent[1][name] - silent[0][name] for name in both]
+
+    right = paired_bootstrap(*_paired(old_right, new_right, both))
+    unflagged = paired_bootstrap(*_paired(old_silent, new_silent, both))
+    lost = [old_right[name] - new_right[name] for name in both]
+    hidden = [new_silent[name] - old_silent[name] for name in both]
     return Comparison(
         before=old.rows[old_at].label,
         after=new.rows[new_at].label,
@@ -212,16 +222,18 @@ def _comparison(before: tuple[EvalTable, int], after: tuple[EvalTable, int]) -> 
         n=len(both),
         right=right,
         unflagged=unflagged,
-        better=[name for name in both if rights[1][name] > rights[0][name]],
-        worse=[name for name in both if rights[1][name] < rights[0][name]],
+        better=[name for name in both if new_right[name] > old_right[name]],
+        worse=[name for name in both if new_right[name] < old_right[name]],
         is_worse=chance_of_loss(list(zip(lost, hidden, strict=True))) <= _CHANCE,
     )
 
 
 def _paired(
-    pair: tuple[Mapping[str, float], Mapping[str, float]], names: Sequence[str]
+    old: Mapping[str, float],
+    new: Mapping[str, float],
+    names: Sequence[str],
 ) -> tuple[list[float], list[float]]:
-    return [pair[0][name] for name in names], [pair[1][name] for name in names]
+    return [old[name] for name in names], [new[name] for name in names]
 
 
 def _rates(table: EvalTable, variant: int, what: Literal["right", "silent"]) -> dict[str, float]:

@@ -3,7 +3,7 @@
     query_doubts          the tables of rules, in the order in which they are asked
     inquiry               the argument of each rule: the question, the queries, what was read
     question_patterns     the words of a question; query_shape: those of a query
-    listed_tables         the columns and values that the author was shown
+    ../rows/listed_tables the columns and values that the author was shown
 
 The other modules are the rules. `values_left_out`, `flags_left_out` and `methods_left_out` look for
 parts of the question that no query has, `values_added` for the other way round; `named_rows`,

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.base.text import has_whole
 from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
-from temporal_supervisor.supervision.grounding.doubts.listed_tables import ListedColumn
 from temporal_supervisor.supervision.grounding.doubts.query_shape import QueryShape
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.rows.listed_tables import ListedColumn
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 
 _WORDS = """
 yes no y n true false t f 1 0 ja nein j x wahr falsch oui non si sí sim não

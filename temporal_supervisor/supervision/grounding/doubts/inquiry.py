@@ -6,28 +6,29 @@ ask it for what they compare: `only_query`, `columns`, `known_words`, and the li
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from itertools import chain
 
 from temporal_supervisor.supervision.contract.finding import QueryFacts
-from temporal_supervisor.supervision.grounding.doubts.listed_tables import (
-    ListedColumn,
-    listed_tables,
-)
 from temporal_supervisor.supervision.grounding.doubts.query_shape import (
     QueryShape,
     plain_number,
     shape_of,
+)
+from temporal_supervisor.supervision.grounding.rows.listed_tables import (
+    ListedColumn,
+    listed_tables,
 )
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import (
     MarkdownTable,
     read_tables,
 )
 from temporal_supervisor.supervision.grounding.rows.queries import Query, read_query, sql_in
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.sources import BRIEF, Source
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 
 # The digits anywhere in a text: 1994 and 05 in "1994-05", 12.5 in "12.5 m".
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
@@ -66,8 +67,8 @@ class AnsweredQuery:
     @cached_property
     def cells(self) -> list[str]:
         """All its cells that hold something."""
-        cells = [cell for table in self.output for row in table.rows for cell in row.cells]
-        return [cell for cell in cells if cell]
+        rows = [row for table in self.output for row in table.rows]
+        return [*filter(None, chain.from_iterable(row.cells for row in rows))]
 
     @property
     def numbers(self) -> list[str]:
@@ -110,7 +111,8 @@ class AnsweredQuery:
 
     def cells_in(self, text: str) -> frozenset[str]:
         """Returns its cells that a text has."""
-        numbers, lowered = _numbers_in(text), text.lower()
+        numbers = _numbers_in(text)
+        lowered = text.lower()
         return frozenset(cell for cell in self.cells if _has_cell(cell, numbers, lowered))
 
 
@@ -127,9 +129,10 @@ class Inquiry:
         texts: list[Source] = []
         for source in sources:
             query = read_query(source.arguments)
+            output = read_tables(source.text) if query is not None else []
             if query is None:
                 texts.append(source)
-            elif output := read_tables(source.text):
+            elif output:
                 self.queries.append(_answered_query(query, source, output))
         self.shapes = [query.shape for query in self.queries]
         self.columns = _columns_of(self.queries, texts)
@@ -219,13 +222,12 @@ class Inquiry:
     @cached_property
     def _read_text(self) -> str:
         """The cells in the rows of queries, and other texts."""
-        cells = [cell for query in self.queries for cell in query.cells]
-        return "\n".join([*cells, *self._other_texts])
+        return "\n".join([*_cells_of(self.queries), *self._other_texts])
 
     def texts_beside(self, query: AnsweredQuery) -> list[str]:
         """Returns the cells in the rows of other queries, and other texts."""
-        cells = [cell for each in self.queries if each is not query for cell in each.cells]
-        return [*cells, *self._other_texts]
+        others = [each for each in self.queries if each is not query]
+        return [*_cells_of(others), *self._other_texts]
 
     def numbers_beside(self, query: AnsweredQuery) -> frozenset[str]:
         """Returns the numbers in the rows of other queries and in other texts."""
@@ -244,6 +246,10 @@ def place_of(key: tuple[str, ...], words: Sequence[str]) -> int:
     return -1
 
 
+def _cells_of(queries: Iterable[AnsweredQuery]) -> Iterator[str]:
+    return chain.from_iterable(query.cells for query in queries)
+
+
 def _answered_query(
     query: Query,
     source: Source,
@@ -259,6 +265,7 @@ def _answered_query(
 
 
 def _chosen_numbers(query: Query) -> Iterator[str]:
+    """Yields the numbers that a column has to equal in the rows of a query."""
     for compared in query.filters.values():
         if compared.ranged:
             continue

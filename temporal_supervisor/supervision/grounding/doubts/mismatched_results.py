@@ -20,8 +20,8 @@ from temporal_supervisor.supervision.grounding.doubts.inquiry import (
 )
 from temporal_supervisor.supervision.grounding.doubts.query_shape import QueryShape, plain_number
 from temporal_supervisor.supervision.grounding.doubts.values_left_out import could_choose, is_common
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.rows.superlatives import TOTAL_WORDS
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 
 _ALIAS = re.compile(r"\bas\s+(\w+)")  # "count(*) as quantity"
 _MOST_WORDS = """

@@ -13,7 +13,7 @@ from temporal_supervisor.supervision.grounding.doubts import question_patterns a
 from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry, place_of
 from temporal_supervisor.supervision.grounding.doubts.query_shape import QueryShape
 from temporal_supervisor.supervision.grounding.doubts.values_left_out import is_common
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 
 # "Who else", "another ship", "other than": a question with such a word may want all others.
 _OTHERS = re.compile(

@@ -9,6 +9,7 @@ doubt. Example: 17 rows that meet a condition, where two other queries count 20 
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import NamedTuple
 
 from temporal_supervisor.supervision.base import limits
@@ -142,8 +143,8 @@ def _sums_up(single: AnsweredQuery, rows: AnsweredQuery) -> bool:
 
 
 def _values(query: AnsweredQuery) -> list[str]:
-    rows = [row.cells for table in query.output for row in table.rows[:_ROWS]]
-    return [cell for cells in rows for cell in cells if cell]
+    rows = [row for table in query.output for row in table.rows[:_ROWS]]
+    return [*filter(None, chain.from_iterable(row.cells for row in rows))]
 
 
 def _of_kind(values: Sequence[str], *, are_numbers: bool) -> list[str]:
@@ -160,7 +161,8 @@ def _is_same(one: str, other: str) -> bool:
     """True for equal texts, and for equal numbers: with decimals they may have been rounded."""
     if not (PLAIN_NUMBER.fullmatch(one) and PLAIN_NUMBER.fullmatch(other)):
         return _plain(one) == _plain(other)
-    first, second = Decimal(one), Decimal(other)
+    first = Decimal(one)
+    second = Decimal(other)
     is_whole = first == first.to_integral_value() and second == second.to_integral_value()
     if is_whole:
         return first == second

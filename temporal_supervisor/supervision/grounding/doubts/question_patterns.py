@@ -10,16 +10,18 @@ import re
 from temporal_supervisor.supervision.grounding.rows.superlatives import LEAST_WORDS, MOST_WORDS
 
 _HOW_MANY = "how many|(?:total )?number of|wie viele|anzahl der"
-_THAN = "more|greater|higher|larger|fewer|less|lower|smaller|older|younger|longer|shorter|later|earlier|better"
+_OF_AMOUNTS = "more|greater|higher|larger|fewer|less|lower|smaller|better"
+_OF_TIMES = "older|younger|longer|shorter|later|earlier"
+_THAN = f"{_OF_AMOUNTS}|{_OF_TIMES}"
 _BOUNDS = (
     "at least|at most|over|under|above|below|after|before|since|prior to|beyond"
     "|exceed(?:s|ed|ing)?"
     "|mehr als|weniger als|mindestens|höchstens|über|unter|nach|vor|seit"
 )
 # Superlatives beside those of `superlatives`, which compare rows by a measure.
-_OTHER_EXTREMES = (
-    "oldest|youngest|latest|earliest|fastest|slowest|best|worst|top|farthest|furthest|closest|nearest|hottest|coldest"
-)
+_EXTREMES_OF_TIMES = "oldest|youngest|latest|earliest|fastest|slowest"
+_EXTREMES_OF_PLACES = "farthest|furthest|closest|nearest|hottest|coldest"
+_OTHER_EXTREMES = f"{_EXTREMES_OF_TIMES}|best|worst|top|{_EXTREMES_OF_PLACES}"
 # Nouns behind a "first" or "last" that names something, as in "her last name".
 _NO_ENDS = (
     r"names?|places?|rounds?|half|quarters?|legs?|divisions?|class|prizes?|lady|minister|team"
@@ -130,7 +132,7 @@ LISTED = re.compile(
 # A sentence such as "Do not round.": it tells how to answer, and leaves nothing out.
 ORDER = re.compile(r"(?:\A|(?<=[.!?;]) {1,3})(?:Do not|Don't)\b[^.!?]{0,300}")
 
-# At the beginning of a question, or anywhere "which year".
+# At the beginning of a question "When", "Where", "Who", and anywhere "which year".
 WHEN = re.compile(r"^\W*when\b|\b(?:what|which) (?:year|date|day)\b|^\W*wann\b", re.IGNORECASE)
 WHERE = re.compile(r"^\W*where\b|^\W*wo\b", re.IGNORECASE)
 WHO = re.compile(r"^\W*who(?:m)?\b|^\W*wer\b", re.IGNORECASE)
@@ -142,7 +144,6 @@ _NUMBER = re.compile(
     r"(?![\d%]|['’]?s\b|[.,]\d)",
     re.IGNORECASE,
 )
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 
 def numbers_in(question: str) -> list[str]:
@@ -153,11 +154,6 @@ def numbers_in(question: str) -> list[str]:
     found = _NUMBER.finditer(question)
     written = (f"{each['digits'].replace(',', '')}{each['rank'] or ''}" for each in found)
     return list(dict.fromkeys(number.lower() for number in written))
-
-
-def is_year(number: str) -> bool:
-    """True for a whole number that may be a year."""
-    return _YEAR.fullmatch(number) is not None
 
 
 def counts_all(question: str, number: str) -> bool:
@@ -243,8 +239,8 @@ def may_take_an_end(question: str) -> bool:
     return _LIKE_EXTREME.search(question) is not None
 
 
-# "the next stadium", "what comes after Ida", "the name before Jon"; not "before 1994".
-# "who comes after Ida", "is listed above it", "the next stop on the line"; not "is above 50".
+# "who comes after Ida", "the name before Jon", "is listed above it", "the next stop on the line";
+# not "is above 50".
 _BESIDE = re.compile(
     r"""
     \b (?:comes?|came|is|was|listed|right|directly|immediately|name|one) \s
@@ -257,7 +253,7 @@ _BESIDE = re.compile(
 
 
 def asks_for_a_place(question: str) -> bool:
-    """Returns True for a question about the order of rows, as "What comes after Ida?"."""
+    """True for a question about the order of rows, such as "What comes after Ida?"."""
     return bool(LISTED.search(question) or _BESIDE.search(question))
 
 

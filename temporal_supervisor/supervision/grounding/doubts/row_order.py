@@ -10,7 +10,7 @@ from temporal_supervisor.supervision.base.spoken_words import stems
 from temporal_supervisor.supervision.grounding.doubts import question_patterns as patterns
 from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
 from temporal_supervisor.supervision.grounding.doubts.mismatched_results import DATED
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import Day, named_date
 
 _LEAST_VALUES = 3  # fewer are in order by chance

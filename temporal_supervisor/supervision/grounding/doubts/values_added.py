@@ -12,7 +12,8 @@ from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.grounding.doubts import question_patterns as patterns
 from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
 from temporal_supervisor.supervision.grounding.doubts.query_shape import plain_number
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
+from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 
 _SHORT_WORD = 2  # letters of a word that tells nothing, or of a code
 _SMALL = 100
@@ -70,6 +71,6 @@ def _ends_asked_for(inquiry: Inquiry) -> set[str]:
 
 def _is_common(number: str) -> bool:
     """True for small whole numbers and for years."""
-    if patterns.is_year(number):
+    if is_year(number):
         return True
     return number.isdigit() and int(number) <= _SMALL

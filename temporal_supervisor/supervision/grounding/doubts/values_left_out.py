@@ -16,9 +16,10 @@ from temporal_supervisor.supervision.grounding.doubts.inquiry import (
     Inquiry,
     place_of,
 )
-from temporal_supervisor.supervision.grounding.doubts.listed_tables import ListedColumn
 from temporal_supervisor.supervision.grounding.doubts.query_shape import plain_number
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.grounding.rows.listed_tables import ListedColumn
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
+from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 
 _NAME_WORDS = 8
 _LETTERS = 3  # of a name
@@ -50,7 +51,7 @@ def numbers_left_out(inquiry: Inquiry) -> Iterator[str]:
         number = plain_number(written.rstrip(_RANK))
         if _is_known(inquiry, number) or _is_a_choice(inquiry, number):
             continue
-        if patterns.counts_all(inquiry.question, number) and not patterns.is_year(number):
+        if patterns.counts_all(inquiry.question, number) and not is_year(number):
             continue
         # Whoever has read the rows has compared them, too.
         if inquiry.can_be_compared and patterns.is_bound(inquiry.question, written):
@@ -66,7 +67,7 @@ def _is_known(inquiry: Inquiry, number: str) -> bool:
     near = {number}
     if number.isdigit():
         near |= {str(int(number) - 1), str(int(number) + 1)}
-    if patterns.is_year(number):
+    if is_year(number):
         near.add(str(int(number) % 100))
     return bool(near & inquiry.query_numbers)
 
@@ -84,11 +85,15 @@ def could_choose(inquiry: Inquiry, written: str) -> bool:
     """
     if not written[-1:].isdigit():
         return any(written in words_of(text) for text in _texts_of(inquiry))
-    number, is_year = plain_number(written), patterns.is_year(written)
+
+    number = plain_number(written)
+    may_be_year = is_year(written)
     ends = [column.ends for column in inquiry.columns if column.ends]
-    if any(_lies_within(number, each, is_year) for each in ends):
+    if any(_lies_within(number, each, may_be_year) for each in ends):
         return True
-    return is_year and any(number in _DIGITS.findall(text) for text in _texts_of(inquiry))
+    if not may_be_year:
+        return False
+    return any(number in _DIGITS.findall(text) for text in _texts_of(inquiry))
 
 
 def _texts_of(inquiry: Inquiry) -> Iterator[str]:
@@ -96,12 +101,12 @@ def _texts_of(inquiry: Inquiry) -> Iterator[str]:
         yield from column.values
 
 
-def _lies_within(number: str, ends: tuple[str, str], is_year: bool) -> bool:
+def _lies_within(number: str, ends: tuple[str, str], may_be_year: bool) -> bool:
     """True if a number lies between two; a year is compared with years and dates alone."""
     first, last = (end[:4] if _DAY.fullmatch(end) else end for end in ends)
-    if is_year != (patterns.is_year(first) and patterns.is_year(last)):
+    if may_be_year != (is_year(first) and is_year(last)):
         return False
-    if is_year and number in (first, last):
+    if may_be_year and number in (first, last):
         return first != last
     try:
         return float(first) < float(number) < float(last)
@@ -138,15 +143,7 @@ def _phrases_left_out(
     question: str,
 ) -> Iterator[str]:
     """Yields the pairs of words that some longer texts of a column have, and not all of them."""
-    known = inquiry.known_words | _COMMON
-    of_columns = stems(words_of(" ".join(inquiry.heads)))
-    pairs = dict[tuple[str, ...], str]()
-    for written in patterns.pairs_in(question):
-        pair = tuple(words_of(written))
-        if len(pair) != len(written.split()) or any(len(word) < _LETTERS for word in pair):
-            continue
-        if known.isdisjoint(pair) and of_columns.isdisjoint(stems(pair)):
-            pairs[pair] = written
+    pairs = _unknown_pairs(inquiry, question)
     for column in columns if pairs else ():
         texts = [words_of(value) for value in column.values]
         # A text that a query has found by other words of it needs no more of them.
@@ -159,24 +156,43 @@ def _phrases_left_out(
                 yield _without(quoted(written), column)
 
 
+def _unknown_pairs(inquiry: Inquiry, question: str) -> dict[Key, str]:
+    """Returns the pairs of words of a question that no query, row or head has, as written."""
+    known = inquiry.known_words | _COMMON
+    of_columns = stems(words_of(" ".join(inquiry.heads)))
+    pairs: dict[Key, str] = {}
+    for written in patterns.pairs_in(question):
+        pair = tuple(words_of(written))
+        if len(pair) != len(written.split()) or any(len(word) < _LETTERS for word in pair):
+            continue
+        if known.isdisjoint(pair) and of_columns.isdisjoint(stems(pair)):
+            pairs[pair] = written
+    return pairs
+
+
 def _whole_names_left_out(
     inquiry: Inquiry,
     columns: Sequence[ListedColumn],
     words: list[str],
 ) -> Iterator[str]:
     """Yields the whole texts of columns that a question has, the longest first."""
-    present, rest = {*words}, [*words]
-    heads = frozenset(words_of(" ".join(inquiry.heads)))
+    present = {*words}
+    rest = [*words]
     named = [each for each in _named_texts(columns) if present.issuperset(each[0])]
     for key, value, column in sorted(named, key=lambda each: -len(each[0])):
         at = place_of(key, rest)
         if at < 0:
             continue
         rest[at : at + len(key)] = [""] * len(key)
-        is_head = all(any(head.startswith(word) for head in heads) for word in key)
-        is_known = bool(inquiry.known_words.intersection(key))
-        if not is_head and not is_known and not any(_is_a_choice(inquiry, word) for word in key):
+        is_known = not inquiry.known_words.isdisjoint(key) or _begins_heads(inquiry, key)
+        if not is_known and not any(_is_a_choice(inquiry, word) for word in key):
             yield _without(quoted(value), column)
+
+
+def _begins_heads(inquiry: Inquiry, key: Key) -> bool:
+    """True if each word of a key is a word of a head, or the beginning of one."""
+    heads = words_of(" ".join(inquiry.heads))
+    return all(any(head.startswith(word) for head in heads) for word in key)
 
 
 def _named_texts(columns: Sequence[ListedColumn]) -> Iterator[tuple[Key, str, ListedColumn]]:

@@ -23,15 +23,18 @@ from temporal_supervisor.supervision.base.capitals import (
 )
 from temporal_supervisor.supervision.base.common_words import COMMON, FUNCTION_WORDS
 from temporal_supervisor.supervision.base.sentences import sentence_spans
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
+from temporal_supervisor.supervision.base.text import blanks_for
 from temporal_supervisor.supervision.grounding.units import scale_of, unit_of
 from temporal_supervisor.supervision.grounding.wording.code_fences import without_code
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 
 _MOST_NAMES = 200  # of a text: beyond, they are looked up no more
 _LANGUAGE_CHARS = 20_000  # of a text, by which its language is told
 
+# "https://example.org", "www.example.org", "office@example.org", "[t1]", "[a](b)", "sales.csv".
 _ADDRESS_OR_MARK = re.compile(
-    r"\bhttps?://\S+|\bwww\.\S+|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,100}|\[[^\[\]\n]{1,80}\](?:\([^()\n]{0,300}\))?"
+    r"\bhttps?://\S+|\bwww\.\S+|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,100}"
+    r"|\[[^\[\]\n]{1,80}\](?:\([^()\n]{0,300}\))?"
     r"|(?<!\w)\w{1,60}\.(?:csv|md|pdf|xlsx|txt|json|html)\b"
 )
 _QUOTED = re.compile(r"[\"“„«»][^\"“”„«»\n]{1,300}[\"”“»«]")
@@ -41,54 +44,47 @@ _ROW = re.compile(r"\s*\|")
 _CELL = re.compile(r"[^|\n]+")
 
 _GERMAN_NOUN_ENDINGS = (
-    "ung",
-    "ungen",
-    "heit",
-    "keit",
-    "keiten",
-    "schaft",
-    "tion",
-    "tionen",
-    "ismus",
-    "tät",
-    "nis",
-    "tum",
-    "chen",
-    "n",
-    "s",
-    "er",
-    "en",
-    "form",
-    "weise",
-    "basis",
-)  # fmt: skip
+    *("ung", "ungen", "heit", "keit", "keiten", "schaft", "tion", "tionen", "ismus", "tät"),
+    *("nis", "tum", "chen", "n", "s", "er", "en", "form", "weise", "basis"),
+)
 # The end of what is before a place: "wohnt in ", "kommt aus ".
 _GERMAN_PLACE = re.compile(r"\b(?:in|aus|nach|bei)\s\Z", re.IGNORECASE)
 _NUMBERED = re.compile(r"[\s-]?\d")  # ISO 9001
 # "the WHO said"; not "WHOM".
 _CODE = re.compile(r"(?<!\w)[A-Z]{3}(?!\w)")
-_DEMONYMS = ("ia", "ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i", "isch", "ische", "ischen", "er")
+_DEMONYMS = (
+    *("ia", "ian", "ians", "ish", "ese", "ean", "an", "ans", "ic", "i"),
+    *("isch", "ische", "ischen", "er"),
+)
 # "Nordlicht Energie GmbH", "Acme Ltd".
 _COMPANY = re.compile(
-    r"(?<![\w&-])((?:[^\W\d_a-zß-öø-ÿ][\w&-]{0,30}+\s){1,3})(?:GmbH|AG|KG|SE|Inc|Ltd|Corp|LLC|plc|S\.A\.)(?!\w)"
+    r"(?<![\w&-])((?:[^\W\d_a-zß-öø-ÿ][\w&-]{0,30}+\s){1,3})"
+    r"(?:GmbH|AG|KG|SE|Inc|Ltd|Corp|LLC|plc|S\.A\.)(?!\w)"
 )
+# A word with a capital, and up to five more: "United States", "Gross Domestic Product".
+_CAPITALISED = re.compile(r"(?<!\w)[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*){1,5}")
 
 _HEADS = (
-    "industry|sector|company|firm|carrier|supplier|manufacturer|brand|party|church|university|bank|airline|league|"
-    "club|epidemic|pandemic|disease|virus|war|famine|earthquake|strike|crisis"
+    "industry|sector|company|firm|carrier|supplier|manufacturer|brand|party|church|university|bank"
+    "|airline|league|club|epidemic|pandemic|disease|virus|war|famine|earthquake|strike|crisis"
 )
 # "the car industry", "a small shipping company"; the words between are looked up.
-_HEAD = re.compile(rf"\b(?:the|a|an|by|of)\s+((?:[^\W\d_]+[\s-]){{1,3}})(?:{_HEADS})\b", re.IGNORECASE)
+_HEAD = re.compile(
+    rf"\b(?:the|a|an|by|of)\s+((?:[^\W\d_]+[\s-]){{1,3}})(?:{_HEADS})\b",
+    re.IGNORECASE,
+)
 # "The highest was Iceland.", "the largest city is New York,"; the name behind is looked up.
 _BEST = re.compile(
-    r"\b(?:most|highest|largest|lowest|biggest|smallest|greatest|fastest|strongest|best|worst|least|longest|oldest)\b"
-    r"[^.:;,\n]{0,60}\b(?:is|was|were|are)\s++([^\W\d_][\w-]{0,30}+(?:\s[^\W\d_][\w-]{0,30}+){0,3})(?=\s?(?:[.,;(\n]|\Z))",
+    r"\b(?:most|highest|largest|lowest|biggest|smallest|greatest|fastest|strongest|best|worst|least"
+    r"|longest|oldest)\b[^.:;,\n]{0,60}\b(?:is|was|were|are)"
+    r"\s++([^\W\d_][\w-]{0,30}+(?:\s[^\W\d_][\w-]{0,30}+){0,3})(?=\s?(?:[.,;(\n]|\Z))",
     re.IGNORECASE,
 )
 # "because of the strike", "wegen des Streiks"; the cause is looked up.
 _CAUSE = re.compile(
-    r"\b(?:because of|due to|owing to|caused by|as a result of|thanks to|driven by|attributed to|result of|"
-    r"because|reason (?:for [^.\n]{1,60} )?(?:is|was)|wegen|aufgrund|infolge|verursacht durch|weil)\s+"
+    r"\b(?:because of|due to|owing to|caused by|as a result of|thanks to|driven by|attributed to"
+    r"|result of|because|reason (?:for [^.\n]{1,60} )?(?:is|was)"
+    r"|wegen|aufgrund|infolge|verursacht durch|weil)\s+"
     r"(?=([^.;:()\n]{3,160}))",
     re.IGNORECASE,
 )
@@ -115,7 +111,11 @@ class KnownWords:
 
     @cached_property
     def _beginnings(self) -> set[str]:
-        return {word[:size] for word in self._words for size in range(4, 8) if len(word) >= size}
+        """The first 4 to 7 letters of all words."""
+        beginnings = set[str]()
+        for word in self._words:
+            beginnings.update(word[:size] for size in range(4, min(len(word), 7) + 1))
+        return beginnings
 
     @cached_property
     def _initials(self) -> set[str]:
@@ -129,16 +129,20 @@ class KnownWords:
     def has(self, word: str) -> bool:
         """True if a source has a word, a part or form of it, or the words that it abbreviates."""
         written = word.strip("'’")
-        if written.lower() in COMMON or all(map(self._has, words_of(written))):
+        if written.lower() in COMMON or all(map(self._has_stem, words_of(written))):
             return True
         return written.lower() in self._initials or written[:3].upper() in self._codes
 
-    def _has(self, stem: str) -> bool:
+    def _has_stem(self, stem: str) -> bool:
+        """True if a source has a word, or one that begins or ends alike."""
         if stem in self._words or stem in COMMON or len(stem) < 2:
             return True
-        if len(stem) >= 5 and stem[: max(5, len(stem) * 7 // 10)] in self._beginnings:
+        if len(stem) < 5:
+            return False
+        if stem[: max(5, len(stem) * 7 // 10)] in self._beginnings:
             return True
-        if len(stem) >= 5 and stem[:4] in self._beginnings and stem.endswith(_DEMONYMS):
+        is_of_a_country = stem.endswith(_DEMONYMS)
+        if is_of_a_country and stem[:4] in self._beginnings:
             return True
         return self._is_compound(stem)
 
@@ -146,11 +150,8 @@ class KnownWords:
         """True if a word begins or ends with a word of a source, such as Windkraft with wind."""
         if not self._compounds or len(stem) < 8:
             return False
-        for at in range(4, len(stem) - 2):
-            begin, end = stem[:at], stem[at:]
-            if begin in self._words or end in self._words:
-                return True
-        return False
+        places = range(4, len(stem) - 2)
+        return any(stem[:at] in self._words or stem[at:] in self._words for at in places)
 
 
 def language_of(text: str) -> str:
@@ -174,7 +175,7 @@ def _initials(text: str) -> Iterator[str]:
 
     Those of their beginnings, too: "am" and "amw" and "amws" of a name of four words.
     """
-    for match in re.finditer(r"(?<!\w)[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*){1,5}", text):
+    for match in _CAPITALISED.finditer(text):
         letters = "".join(part[0] for part in re.split(r"[ -]", match[0])).lower()
         for size in range(2, len(letters) + 1):
             yield letters[:size]
@@ -182,11 +183,12 @@ def _initials(text: str) -> Iterator[str]:
 
 def unknown_names(text: str, known: KnownWords) -> list[str]:
     """Returns the names and causes of a text that no source has, each once, in their order."""
-    plain = _QUOTED.sub(_blank, _ADDRESS_OR_MARK.sub(_blank, without_code(text)))
+    plain = _QUOTED.sub(_blanks, _ADDRESS_OR_MARK.sub(_blanks, without_code(text)))
     language = language_of(plain) or known.language
     foreign = not language or (bool(known.language) and language != known.language)
-    found = dict[str, None]()
     ordinary = ordinary_words(plain)
+
+    found = dict[str, None]()
     for start, stop in sentence_spans(plain):
         sentence = plain[start:stop]
         for name in _names(sentence, language, foreign, ordinary):
@@ -200,8 +202,8 @@ def unknown_names(text: str, known: KnownWords) -> list[str]:
     return [*found]
 
 
-def _blank(match: re.Match[str]) -> str:
-    return " " * len(match[0])
+def _blanks(match: re.Match[str]) -> str:
+    return blanks_for(match[0])
 
 
 def _is_spelled_out(name: str, known: KnownWords) -> bool:
@@ -212,24 +214,24 @@ def _is_spelled_out(name: str, known: KnownWords) -> bool:
 
 def _names(sentence: str, language: str, foreign: bool, ordinary: Collection[str]) -> Iterator[str]:
     """Yields the possible names in a sentence, by their capitals."""
-    yield from (match[1].strip() for match in _COMPANY.finditer(sentence))
+    for company in _COMPANY.findall(sentence):
+        yield company.strip()
     if _ROW.match(sentence):
         yield from _names_in_row(sentence, language, foreign)
         return
     if _SKIPPED_LINE.match(sentence):
         return
-    begin = LIST_MARK.match(sentence)
-    at = begin.end() if begin else 0
+
+    list_mark = LIST_MARK.match(sentence)
+    at = list_mark.end() if list_mark else 0
     for name, start in capitalised(sentence, _is_unit):
         words = name.split()
         rest = sentence[start + len(name) :]
-        is_acronym = len(words) == 1 and name.isupper() and len(name) > 1
-        if is_acronym and _NUMBERED.match(rest):
-            continue
-        if is_acronym:
-            yield name
+        if len(words) == 1 and _is_acronym(name):
+            if not _NUMBERED.match(rest):
+                yield name
         elif foreign:  # other names may be translated
-            yield from (word for word in words if word.isupper() and len(word) > 1)
+            yield from filter(_is_acronym, words)
         elif language == "de":
             yield from _german_name(name, sentence[:start])
         elif is_inside(sentence, at, start):
@@ -238,15 +240,23 @@ def _names(sentence: str, language: str, foreign: bool, ordinary: Collection[str
             yield from first_name(words, rest, ordinary)
 
 
+def _is_acronym(word: str) -> bool:
+    return word.isupper() and len(word) > 1
+
+
 def _german_name(name: str, before: str) -> Iterator[str]:
     """Yields the name, if any, among nouns with capitals.
 
     A name is two of them in a row, or one behind a preposition without an article.
     """
     words = [word for word in name.split() if word.lower() not in COMMON]
+    if not words:
+        return
     if len(words) > 1 and len(words) == len(name.split()):
         yield name
-    elif words and _GERMAN_PLACE.search(before) and not words[-1].lower().endswith(_GERMAN_NOUN_ENDINGS):
+        return
+    is_noun = words[-1].lower().endswith(_GERMAN_NOUN_ENDINGS)
+    if not is_noun and _GERMAN_PLACE.search(before):
         yield words[-1]
 
 
@@ -277,14 +287,19 @@ def _things(sentence: str, known: KnownWords) -> Iterator[str]:
         is_adjective = last.lower().endswith(_ADJECTIVE_ENDINGS)
         if not is_adjective and not known.has(last):
             yield match[0].strip()
-    for match in _BEST.finditer(sentence):
-        words = [word for word in WORD.findall(match[1]) if word.lower() not in COMMON]
+
+    for best in _BEST.findall(sentence):
+        words = _uncommon_words(best)
         if words and not any(map(known.has, words)):
-            yield match[1].strip()
-    for match in _CAUSE.finditer(sentence):
-        cause = _CAUSE_ENDS.split(match[1])[0]
-        long_words = [word for word in WORD.findall(cause) if len(word) > 2]
-        words = [word for word in long_words if word.lower() not in COMMON][:_CAUSE_WORDS]
+            yield best.strip()
+
+    for behind in _CAUSE.findall(sentence):
+        cause = _CAUSE_ENDS.split(behind)[0]
+        words = [word for word in _uncommon_words(cause) if len(word) > 2][:_CAUSE_WORDS]
         unknown = [word for word in words if not known.has(word)]
         if unknown and 2 * len(unknown) > len(words):
             yield cause.strip()
+
+
+def _uncommon_words(text: str) -> list[str]:
+    return [word for word in WORD.findall(text) if word.lower() not in COMMON]

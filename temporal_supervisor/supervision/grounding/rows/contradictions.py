@@ -1,28 +1,37 @@
 """Contradictions between a text and the row of its figure: another name, another year or unit.
 
-Words of a text are evidence against a row only where the table or its query knows them as another value of a column: a
-name that no column has proves nothing. Each function returns what speaks against the figure, in words for people, and
-nothing where nothing does.
+Words of a text are evidence against a row only where the table or its query knows them as another
+value of a column: a name that no column has proves nothing. Each function returns the evidence
+against the figure in words for people, and an empty text without any.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain, product
 
-from temporal_supervisor.supervision.grounding.rows.row_facts import (
-    Facts,
-    Mention,
-    Names,
+from temporal_supervisor.supervision.grounding.rows.column_kinds import (
+    has_word,
     is_figure_column,
     is_text_column,
     units_of,
-    words_of,
+    written_head,
 )
-from temporal_supervisor.supervision.grounding.units import DIMENSIONS, exclude_each_other, multiples
+from temporal_supervisor.supervision.grounding.rows.row_facts import Facts, Mention, Names
+from temporal_supervisor.supervision.grounding.units import (
+    DIMENSIONS,
+    exclude_each_other,
+    multiples,
+)
 from temporal_supervisor.supervision.grounding.wording.near_words import Near
-from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, Day, dates_in, may_be_one, years_in
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
+from temporal_supervisor.supervision.grounding.wording.time_words import (
+    YEAR,
+    Day,
+    dates_in,
+    may_be_one,
+    years_in,
+)
 
-_IS_HEAD = re.compile(r"[^\W\d_]{3}")
 _EMPTY = ("", "NULL", "-", "–", "—", "N/A", "n/a")
 
 
@@ -42,7 +51,7 @@ def wrong_unit(unit: str | None, near: Near, facts: Facts) -> str:
 def _wrong_head(head: str, facts: Facts) -> str:
     """Returns the reason why a figure below a head cannot be one of this column; empty without one.
 
-    The head names another unit, as `2001 (MWh)`.
+    The reason is another unit in the head, as in `2001 (MWh)`.
     """
     pairs = [*product(units_of(head), facts.units)]
     if pairs and all(exclude_each_other(unit, own) for unit, own in pairs):
@@ -60,10 +69,10 @@ def _other_column(near: Near, facts: Facts) -> str:
     """Returns the column of a figure that a text binds to another one; empty if it does not."""
     before, _, after = near.own.partition(" ~ ")
     for column in facts.table.columns:
-        is_other = column != facts.column and _IS_HEAD.search(column)
+        is_other = column != facts.column and has_word(column)
         if not is_other or not is_figure_column(facts.table, column):
             continue
-        head = r"\s".join(map(re.escape, column.split()))
+        head = written_head(column)
         behind = rf"\s?(?:at|in|for|during)\s(?:the\s)?{head}(?!\w)"
         in_front = rf"(?<!\w){head}\*{{0,2}}(?::\*{{0,2}}|\sis|\swas)\s*\Z"
         is_bound = re.match(behind, after, re.IGNORECASE)
@@ -145,7 +154,8 @@ def _certain_years(near: Near) -> set[int]:
 
 def _other_name(near: Near, facts: Facts, names: Names) -> str:
     """Returns the name of a row where a text has another one of its column; empty if not."""
-    own, loose = names.mentions(near.own), names.mentions(near.loose)
+    own = names.mentions(near.own)
+    loose = names.mentions(near.loose)
     above = [] if own or loose else names.mentions(near.head)
     for column in _columns_of(own, above):
         said = _of_column(near, column, own, names) or _of_column(near, column, above, names)
@@ -161,7 +171,8 @@ def _other_name(near: Near, facts: Facts, names: Names) -> str:
             if value in _EMPTY:
                 continue
             return f"the row has {value}, not {told}"
-        if facts.unnamed and any(column in names.columns_of.get(table, ()) for table in facts.tables):
+        is_known = any(column in names.columns_of.get(table, ()) for table in facts.tables)
+        if facts.unnamed and is_known:
             return f"the query did not select {column}"
     return ""
 
@@ -216,15 +227,18 @@ def other_words(near: Near, there: Near, names: Names) -> str:
 
     Empty if they do not differ.
     """
-    own, loose = names.mentions(near.own), names.mentions(near.loose)
-    stands, around = names.mentions(there.own), names.mentions(f"{there.loose} {there.head}")
-    others = {mention.words for mention in (*loose, *around)}
-    for column in _columns_of(own):
-        said, known = _written_in(own, column), _written_in(stands, column)
-        is_same = not (said.keys() | others).isdisjoint(known.keys() | others)
-        if said and known and not is_same:
-            first, own_first = next(iter(known.values())), next(iter(said.values()))
-            return f"it stands beside {first}, not {own_first}"
+    own_here = names.mentions(near.own)
+    own_there = names.mentions(there.own)
+    loose_there = names.mentions(f"{there.loose} {there.head}")
+    loose = {mention.words for mention in (*names.mentions(near.loose), *loose_there)}
+    for column in _columns_of(own_here):
+        here_written = _written_in(own_here, column)
+        there_written = _written_in(own_there, column)
+        is_same = not (here_written.keys() | loose).isdisjoint(there_written.keys() | loose)
+        if here_written and there_written and not is_same:
+            told = next(iter(here_written.values()))
+            known = next(iter(there_written.values()))
+            return f"it stands beside {known}, not {told}"
     return _other_years(near, there)
 
 
@@ -232,13 +246,14 @@ def _other_years(near: Near, there: Near) -> str:
     """Returns the years beside a figure in a source where a text has others; empty if not."""
     if near.year is not None and there.year is not None and near.year != there.year:
         return f"it stands beside {there.year}, not {near.year}"
-    said, stands = _certain_years(near), _certain_years(there)
-    if not said or not stands:
+    told = _certain_years(near)
+    known = _certain_years(there)
+    if not told or not known:
         return ""
     loose = _loose_years(near) | _loose_years(there)
-    if said & stands or (said | stands) & loose:
+    if told & known or (told | known) & loose:
         return ""
-    return f"it stands beside {_listed(stands)}, not {_listed(said)}"
+    return f"it stands beside {_listed(known)}, not {_listed(told)}"
 
 
 def computed_of_others(

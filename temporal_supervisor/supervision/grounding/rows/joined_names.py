@@ -9,12 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
+from temporal_supervisor.supervision.grounding.rows.column_kinds import has_word, written_head
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
-from temporal_supervisor.supervision.grounding.rows.row_facts import Mention, Names, words_of
+from temporal_supervisor.supervision.grounding.rows.row_facts import Mention, Names
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 
-_IS_HEAD = re.compile(r"[^\W\d_]{3}")
-_FIGURE = re.compile(r"[-−+$€£]{0,3}[\d.,\s]++%?")  # of these the rule for figures knows more
+# A whole cell, such as "-3", "1,234 %": of these the rule for figures knows more.
+_FIGURE = re.compile(r"[-−+$€£]{0,3}[\d.,\s]++%?")
+# Behind a cell that is all of a clause: ".", "**,", "” [", the end.
 _ENDS = re.compile(r"[\"”*']{0,4}(?:[.,;)]|\s\[|\s{0,3}\Z)")
+# Behind a part of a word or number: "s", ".5", "'s", "-Malo".
 _GOES_ON = re.compile(r"\w|[.,]\d|[’'-]\w")
 _ROWS = 500  # of a table: beyond, a sentence is not compared with each of them
 _SENTENCES = 60  # of a text that are compared with rows
@@ -127,14 +131,15 @@ def _first_foreign(pairs: Sequence[_Pair]) -> _Pair | None:
 def _pair(sentence: str, table: MarkdownTable, at: int) -> _Pair | None:
     """Returns a column with the cell that a sentence gives it; None if it gives it none."""
     head = table.columns[at]
-    if not _IS_HEAD.search(head):
+    if not has_word(head):
         return None
-    name = r"\s".join(map(re.escape, head.split()))
+
     # "54 days: Packaging 10, ..." is a sum and its parts: behind a number the head is a unit.
-    label = rf"(?<!\w)(?<!\d\s){name}\*{{0,2}}(?P<is>:\*{{0,2}}|\s(?:is|was))?\s"
+    label = rf"(?<!\w)(?<!\d\s){written_head(head)}\*{{0,2}}(?P<is>:\*{{0,2}}|\s(?:is|was))?\s"
     found = re.search(label, sentence)
     if found is None:
         return None
+
     rest = sentence[found.end() :].lstrip("\"“*'")
     cell = _begun(rest, table, at)
     if cell:
@@ -144,7 +149,7 @@ def _pair(sentence: str, table: MarkdownTable, at: int) -> _Pair | None:
     for other, column in enumerate(table.columns):
         cell = "" if other == at else _begun(rest, table, other)
         is_all = _ENDS.match(rest, len(cell)) is not None
-        if cell and (_IS_HEAD.search(cell) or is_all):
+        if cell and (has_word(cell) or is_all):
             return _Pair(at, cell, column)
     return None
 

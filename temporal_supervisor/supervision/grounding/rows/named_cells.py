@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
+from temporal_supervisor.supervision.grounding.rows.column_kinds import is_text_column
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
-from temporal_supervisor.supervision.grounding.rows.row_facts import is_text_column
 from temporal_supervisor.supervision.grounding.units import SCALE, UNIT
 from temporal_supervisor.supervision.grounding.written_figures import (
     Figure,
@@ -20,10 +20,12 @@ from temporal_supervisor.supervision.grounding.written_figures import (
     whole_values,
 )
 
-_ROWS, _COLUMNS, _SENTENCES = 200, 40, 60  # that are compared
+_ROWS = 200  # of a table with more no cells are compared
+_COLUMNS = 40
+_SENTENCES = 60  # of a text that are compared
 _KEY_SIGNS = 120  # a longer cell names no row
 _TABLES = 16  # whose names are remembered
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")  # "2019"; not "12019"
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 # Behind a head: "($000s)", "$m", "(US$'000)"; not "months".
 _MONEY = re.compile(
@@ -34,15 +36,12 @@ _MONEY = re.compile(
 _PIECES = re.compile(r"\s(?:and|und|et|y)\s|;\s|,\s(?!\d{3}(?!\d))")
 _WORDS = re.compile(r"[^\W\d_]+")
 _MEASURE = re.compile(rf"(?:{UNIT}|{SCALE})", re.IGNORECASE)
-_GRAMMAR = frozenset(
-    {
-        *("a", "an", "the", "of", "in", "at", "for", "to", "on", "by", "it", "its", "as", "and"),
-        *("was", "were", "is", "are", "be", "stood", "amounted", "reached", "came"),
-        *("totalled", "totaled", "only", "row", "column", "table", "value"),
-        *("year", "years", "fiscal", "fy", "ended", "end", "jahr", "im", "am"),
-        *("der", "die", "das", "war", "waren", "ist", "sind", "betrug", "betrugen"),
-    }
-)
+_GRAMMAR_WORDS = """
+a an the of in at for to on by it its as and was were is are be stood amounted reached came totalled
+totaled only row column table value year years fiscal fy ended end jahr im am der die das war waren
+ist sind betrug betrugen
+"""
+_GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
 
 
 def wrong_cells(text: str, tables: Sequence[MarkdownTable]) -> Iterator[tuple[str, str]]:
@@ -71,17 +70,16 @@ def _wrong_in(sentence: str, table: MarkdownTable) -> str | None:
     named = _longest([name for name in rows_of if _place(name, sentence) is not None])
     if len(named) != 1:
         return None
+
     key = named[0]
     rows = rows_of[key]
     pieces = [_piece(part, table) for part in _PIECES.split(_without(key, sentence))]
     if any(not piece.words <= _GRAMMAR for piece in pieces):
         return None
+
     reasons = [_difference(piece, key, rows, table) for piece in pieces]
     known = [reason for reason in reasons if reason is not None]
-    if not known:
-        return None
-    differing = [reason for reason in known if reason]
-    return differing[0] if differing else ""
+    return next(filter(None, known), "") if known else None
 
 
 class _Piece(NamedTuple):
@@ -93,10 +91,12 @@ class _Piece(NamedTuple):
 
 
 def _piece(part: str, table: MarkdownTable) -> _Piece:
+    """Returns a part of a sentence as it is read beside a table."""
     column_of = _columns_by_name(table)
     heads = _longest([form for form in column_of if _place(form, part) is not None])
     columns = {column_of[form] for form in heads}
-    column, rest = None, part
+    column = None
+    rest = part
     if len(columns) == 1:
         (column,) = columns
         rest = _without(heads[0], part)
@@ -170,7 +170,8 @@ def _columns_by_name(table: MarkdownTable) -> dict[str, int]:
 
 def _place(name: str, text: str) -> tuple[int, int] | None:
     """Returns the place of a name as whole words of a text; None if it is not there."""
-    lower, wanted = text.lower(), name.lower()
+    lower = text.lower()
+    wanted = name.lower()
     at = lower.find(wanted)
     while at >= 0:
         end = at + len(wanted)
@@ -182,6 +183,7 @@ def _place(name: str, text: str) -> tuple[int, int] | None:
 
 
 def _without(name: str, text: str) -> str:
+    """Returns a text with a blank in place of a name."""
     place = _place(name, text)
     if place is None:
         return text

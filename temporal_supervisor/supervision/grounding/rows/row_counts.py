@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
-from temporal_supervisor.supervision.grounding.rows.row_facts import Places, words_of
+from temporal_supervisor.supervision.grounding.rows.row_facts import Places
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
+from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 from temporal_supervisor.supervision.grounding.written_figures import (
     SMALL,
     Figure,
@@ -20,7 +22,6 @@ _NUMBER = re.compile(r"(?<![\w.,-])\d{1,2}(?![\w.,-]*\w)")
 _ANY_NUMBER = re.compile(r"(?<![\w.,$€£-])\d[\d,.]*\d(?![\w%-]|\s?%)")
 _DIGITS = re.compile(r"\d[\d,]*")
 _WHOLE = re.compile(r"\d{1,6}")
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 
 def wrong_counts(text: str, sources: Sequence[tuple[Places, str]]) -> Iterator[tuple[str, str]]:
@@ -60,7 +61,7 @@ def unreported(text: str, asked: str, places: Places) -> tuple[str, str] | None:
     known = {figure.digits for figure in whole_values(asked)}
     written = whole_values(text)
     own = [figure for figure in written if figure.digits not in known]
-    said = [figure for figure in own if not _YEAR.fullmatch(figure.digits)]
+    said = [figure for figure in own if not is_year(figure.digits)]
     is_told = any(is_same_in_any_scale(each, value) for each in written)
     if not said or is_told or value in small_numbers(text):
         return None
@@ -72,15 +73,19 @@ def unreported(text: str, asked: str, places: Places) -> tuple[str, str] | None:
 
 def _only_figure(places: Places) -> Figure | None:
     """Returns the figure of a result of one row, if there is no other one in it."""
-    if len(places.tables) != 1 or len(places.tables[0].rows) != 1:
-        return None
-    found = [figure for cell in places.tables[0].rows[0].cells for figure in whole_values(cell)]
+    found = [figure for cell in _only_row(places) for figure in whole_values(cell)]
     return found[0] if len(found) == 1 else None
+
+
+def _only_row(places: Places) -> tuple[str, ...]:
+    """Returns the cells of a result of one row; none of any other."""
+    rows = [row for table in places.tables for row in table.rows]
+    return rows[0].cells if len(rows) == 1 else ()
 
 
 def _is_another(sentence: str, text: str, counted: Sequence[int]) -> bool:
     """True if a sentence has one larger number, and the text none of those that were counted."""
-    written = [number for number in _ANY_NUMBER.findall(sentence) if not _YEAR.fullmatch(number)]
+    written = [number for number in _ANY_NUMBER.findall(sentence) if not is_year(number)]
     if len(written) != 1:
         return False
     said = written[0].replace(",", "")
@@ -90,15 +95,16 @@ def _is_another(sentence: str, text: str, counted: Sequence[int]) -> bool:
 
 def _count(places: Places, arguments: str) -> tuple[int, set[str]] | None:
     """Returns the number that a query counted, and the words by which it chose its rows."""
-    query, tables = places.query, places.tables
+    query = places.query
     if query is None or not _COUNTS.search(arguments):
         return None
-    if len(tables) != 1 or len(tables[0].rows) != 1:
-        return None
-    cells = tables[0].rows[0].cells
+    cells = _only_row(places)
     if len(cells) != 1 or not _WHOLE.fullmatch(cells[0]):
         return None
-    values = [value for each in query.filters.values() for value in each.values if not each.ranged]
-    names = {word for value in values for word in words_of(value)}
+
+    names: set[str] = set()
+    for compared in query.filters.values():
+        if not compared.ranged:
+            names.update(*map(words_of, compared.values))
     is_named = any(not word.isdigit() for word in names)
     return (int(cells[0]), names) if is_named else None

@@ -7,15 +7,24 @@ proves nothing.
 """
 
 import re
-import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 from temporal_supervisor.supervision.base.text import has_whole
+from temporal_supervisor.supervision.grounding.rows.column_kinds import (
+    cells_of,
+    holds_texts,
+    holds_times,
+    is_number,
+    is_time_head,
+    units_of,
+)
+from temporal_supervisor.supervision.grounding.rows.listed_tables import listed_names
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import (
     MarkdownTable,
     TableRow,
@@ -28,32 +37,23 @@ from temporal_supervisor.supervision.grounding.units import (
     mentioned_scales,
     mentioned_units,
 )
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import (
     Day,
     dates_in,
     is_date,
+    is_year,
     months_of,
     years_in,
 )
 from temporal_supervisor.supervision.grounding.written_figures import values
 
-_WORD = re.compile(r"[^\W_]+")
-# A cell of digits and signs alone: "12.5", "−3,114", "(4.2)", but neither "42 cm" nor "2019/20".
-_NUMBER = re.compile(r"[^\w\n]{0,4}\d[\d.,'’\s]*[^\w\n]{0,4}")
 # A cell that is a figure, with up to two words behind it: "12.5", "42 cm", "12.3 million EUR".
 # Digits in "Q3", "A12" and "2019/20" are parts of names.
 _FIGURE_CELL = re.compile(
     r"[^\w\n]{0,4}[\d.,'’]*+\d?"
     r"(?:\s?[^\W\d_]{1,12}+\.?){0,2}"
     r"[^\w\n]{0,4}"
-)
-_YEAR_CELL = re.compile(r"1[5-9]\d\d|20\d\d")
-# The head of a column of times: "Year", "planted_date", "Erntejahr".
-_YEAR_HEAD = re.compile(
-    r"year|date|month|quarter|season|period"
-    r"|jahr|datum|monat|quartal|saison"
-    r"|année|an\b|año|fecha",
-    re.IGNORECASE,
 )
 # Values of cells that name nothing.
 # fmt: off
@@ -65,26 +65,7 @@ _NO_NAMES = frozenset([
 _EXTREMES = 100  # superlatives that are compared with rows
 _NAME_WORDS = 12  # a cell of more is a text
 _NAME_SIGNS = 80
-# Endings of plurals, behind three letters: "boxes" and "box" become one word.
-_ENDING = re.compile(r"(?<=...)(?:es|en|s|n|e)\Z")
-_COMBINING = re.compile(r"[\u0300-\u036f]")
-# A line of a list of tables, such as `table wells (well VARCHAR, "depth in m" DOUBLE): ...`: the
-# name of the table and the rest, and in this the columns `well` and `"depth in m"`.
-_LISTED_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \(([^\n]*)", re.MULTILINE)
-_LISTED_COLUMN = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
 _MEASURES = ("length", "mass", "energy", "power", "temperature", "data")
-# Words of a head that are no units there: `min(price_eur)` is in euros, not in minutes.
-_ODD_UNITS = re.compile(r"\b(?:min|max|sec|second|first|third)\b|^(?:min|max)_", re.IGNORECASE)
-
-
-def words_of(text: str) -> list[str]:
-    """Returns the words of a text without case, accents and the endings of plurals."""
-    plain = text.casefold()
-    if not plain.isascii():
-        plain = _COMBINING.sub("", unicodedata.normalize("NFKD", plain))
-    words = _WORD.findall(plain.replace("'s ", " ").replace("’s ", " "))
-    stems = {word: _ENDING.sub("", word) for word in set(words)}
-    return [stems[word] for word in words]
 
 
 @dataclass(frozen=True)
@@ -111,7 +92,7 @@ class Names:
 
     def add(self, column: str, value: str) -> None:
         """Notes a value of a column, unless it is a number or a text."""
-        if len(value) > _NAME_SIGNS or _NUMBER.fullmatch(value):
+        if len(value) > _NAME_SIGNS or is_number(value):
             return
         words = tuple(words_of(value))
         if not 0 < len(words) <= _NAME_WORDS or not any(_is_name(value, word) for word in words):
@@ -164,7 +145,7 @@ class Names:
         return frozenset[str]().union(*(measures_implied(place.text) for place in self._places))
 
     def learn(self, place: "Places") -> None:
-        """Notes the values of the tables of a source, of its query, and the tables that it lists."""
+        """Notes the values of a source's tables and of its query, and the tables that it lists."""
         self._places.append(place)
         for table in place.tables:
             for number, column in enumerate(table.columns):
@@ -172,9 +153,8 @@ class Names:
                     self.add(column.lower(), value)
         if place.query:
             self._learn_query(place.query)
-        for listed in _LISTED_TABLE.finditer(place.text):
-            known = self.columns_of.setdefault(_plain_name(listed[1]), set())
-            known.update(_plain_name(column[1]) for column in _LISTED_COLUMN.finditer(listed[2]))
+        for name, columns in listed_names(place.text):
+            self.columns_of.setdefault(name, set()).update(columns)
 
     def _learn_query(self, query: Query) -> None:
         """Notes the values by which a query chose its rows, and the columns that it names."""
@@ -217,10 +197,6 @@ class Names:
         return 0
 
 
-def _plain_name(written: str) -> str:
-    return written.strip('"').lower()
-
-
 def _is_name(written: str, word: str) -> bool:
     """True if one word may be a name: short ones are where they are written with capitals alone."""
     if word in _NO_NAMES or word.isdigit():
@@ -255,6 +231,19 @@ class Facts:
     tables: tuple[str, ...]
     alike: int
     written: str
+
+
+class _Times(NamedTuple):
+    """Years of a figure, or the first and last of a range."""
+
+    years: set[int]
+    year_range: tuple[int, int] | None = None
+    are_several: bool = False
+    """True if a query chose more than one, so that it is open which of them a row is of."""
+
+    def __bool__(self) -> bool:
+        """True if any are known."""
+        return bool(self.years or self.year_range)
 
 
 class Places:
@@ -325,35 +314,9 @@ class Places:
 
         query = self.query or Query()
         column = table.columns[at]
-        dated = self._dated(table)
-        texts: list[str] = []
-        dates: list[str] = []
-        for number, cell in enumerate(row.cells[: len(table.columns)]):
-            is_text = not _NUMBER.fullmatch(cell)
-            if is_text:
-                texts.append(cell)
-            if is_text or number in dated:
-                dates.append(cell)
-        years = _years([column]) or _years(dates)
-        year_range = None
-        several = False
-        chosen, amounts = _filtered_years(query), self._amounts(table)
-        if not years or (years <= amounts and any(chosen)):
-            years, year_range, several = chosen
-
-        others = set(range(len(table.columns))) - dated
-        has_names = any(_is_text(table, number) for number in others)
-        has_many_rows = len(table.rows) > 1
-        has_year_column = False
-        for name in query.tables:
-            heads = names.columns_of.get(name, ())
-            has_year_column = has_year_column or any(map(_YEAR_HEAD.search, heads))
-        is_undated = False
-        if years or year_range:
-            is_undated = has_many_rows and several
-        elif not _years(query.tables):
-            is_undated = has_year_column or (has_many_rows and not has_names)
-        is_unnamed = has_many_rows and not has_names and not _equal_to_text(query)
+        texts, dates = self._texts_and_dates(table, row)
+        amounts = self._amounts(table)
+        times = self._times(column, dates, amounts)
         words = [*texts, column, *query.tables, *_fixed(table, query)]
         return Facts(
             table=table,
@@ -361,12 +324,12 @@ class Places:
             column=column,
             words=frozenset(words_of(" ".join(words))),
             columns=frozenset([*map(str.lower, table.columns), *query.filters]),
-            years=frozenset(years),
+            years=frozenset(times.years),
             dates=frozenset(chain.from_iterable(map(_dates_of, (column, *dates)))),
-            year_range=year_range,
+            year_range=times.year_range,
             amounts=amounts,
-            undated=is_undated and bool(query.tables),
-            unnamed=is_unnamed and bool(query.tables),
+            undated=self._is_undated(table, times, names),
+            unnamed=self._is_unnamed(table),
             units=units_of(column),
             filters=query.filters,
             tables=tuple(query.tables),
@@ -374,25 +337,71 @@ class Places:
             written=written,
         )
 
+    def _texts_and_dates(self, table: MarkdownTable, row: TableRow) -> tuple[list[str], list[str]]:
+        """Returns the cells of a row that are texts, and those that may be dates: texts, too."""
+        dated = self._dated(table)
+        texts: list[str] = []
+        dates: list[str] = []
+        for number, cell in enumerate(row.cells[: len(table.columns)]):
+            is_text = not is_number(cell)
+            if is_text:
+                texts.append(cell)
+            if is_text or number in dated:
+                dates.append(cell)
+        return texts, dates
+
+    def _times(self, column: str, dates: Sequence[str], amounts: frozenset[int]) -> _Times:
+        """Returns the years of a figure: of its column, its row, or those that its query chose.
+
+        A row whose only years are amounts has none of its own.
+        """
+        years = _years([column]) or _years(dates)
+        chosen = _chosen_times(self.query or Query())
+        has_own = bool(years) and not years <= amounts
+        if has_own or (years and not chosen):
+            return _Times(years)
+        return chosen
+
+    def _is_undated(self, table: MarkdownTable, times: _Times, names: Names) -> bool:
+        """True if the query leaves open which year a row is of."""
+        if self.query is None or not self.query.tables:
+            return False
+        has_many_rows = len(table.rows) > 1
+        if times:
+            return has_many_rows and times.are_several
+        if _years(self.query.tables):
+            return False
+        known = (names.columns_of.get(name, ()) for name in self.query.tables)
+        has_time_column = any(map(is_time_head, chain.from_iterable(known)))
+        return has_time_column or (has_many_rows and not self._has_names(table))
+
+    def _is_unnamed(self, table: MarkdownTable) -> bool:
+        """True if the query leaves open which name a row is of."""
+        if self.query is None or not self.query.tables or len(table.rows) < 2:
+            return False
+        return not self._has_names(table) and not _equal_to_text(self.query)
+
+    def _has_names(self, table: MarkdownTable) -> bool:
+        """True if a table has a column of texts that are no times."""
+        others = set(range(len(table.columns))) - self._dated(table)
+        return any(holds_texts(table, number) for number in others)
+
     def _dated(self, table: MarkdownTable) -> set[int]:
         """Returns the numbers of the columns of times, by their heads or by their cells."""
         if table not in self._dated_of:
-            dated = self._dated_of[table] = set()
-            for number, column in enumerate(table.columns):
-                if _is_of_times(column) or _all_dates(cells_of(table, number, 20)):
-                    dated.add(number)
+            numbers = range(len(table.columns))
+            self._dated_of[table] = {number for number in numbers if holds_times(table, number)}
         return self._dated_of[table]
 
     def _amounts(self, table: MarkdownTable) -> frozenset[int]:
         """Returns the figures of a table that look like years, of columns that don't say when."""
         if table not in self._amounts_of:
             heads = enumerate(table.columns)
-            apart = {number for number, column in heads if not _YEAR_HEAD.search(column)}
+            apart = {number for number, column in heads if not is_time_head(column)}
             if len(table.rows) > 1:
                 apart -= self._dated(table)
-            cells = (row.cells[at] for row in table.rows for at in apart if at < len(row.cells))
-            years = filter(_YEAR_CELL.fullmatch, cells)
-            self._amounts_of[table] = frozenset(map(int, years))
+            cells = chain.from_iterable(cells_of(table, number) for number in apart)
+            self._amounts_of[table] = frozenset(map(int, filter(is_year, cells)))
         return self._amounts_of[table]
 
     @cached_property
@@ -407,7 +416,7 @@ class Places:
                 key: list[str] = []
                 figures: list[str] = []
                 for number, cell in enumerate(row.cells):
-                    is_key = number in dated or not _NUMBER.fullmatch(cell)
+                    is_key = number in dated or not is_number(cell)
                     (key if is_key else figures).append(cell)
                 key_of[row.start] = tuple(key)
                 figures_of.setdefault(tuple(key), set()).add(tuple(figures))
@@ -416,53 +425,9 @@ class Places:
         return counts
 
 
-def cells_of(table: MarkdownTable, number: int, rows: int | None = None) -> list[str]:
-    """Returns the cells of a column, of the first rows alone if their number is given."""
-    return [row.cells[number] for row in table.rows[:rows] if number < len(row.cells)]
-
-
-def _is_of_times(column: str) -> bool:
-    """True for the head of a column of times; one that names another unit is no such head."""
-    if not _YEAR_HEAD.search(column):
-        return False
-    return mentioned_units(column) <= {"years", "months"}
-
-
-def _all_dates(cells: Iterable[str]) -> bool:
-    """True if every cell that is filled is a date with its year, and one is."""
-    filled = [cell for cell in cells if cell.strip()]
-    return bool(filled) and all(map(_has_year, filled))
-
-
-def _has_year(cell: str) -> bool:
-    if re.fullmatch(r"(?:19|20)\d\d", cell):
-        return True
-    return any(year for year, _, _ in dates_in(cell))
-
-
 def _dates_of(cell: str) -> set[Day]:
     """Returns the dates of a cell; of one that has more than a date the months alone."""
     return dates_in(cell) if is_date(cell) else months_of(cell)
-
-
-def _is_text(table: MarkdownTable, number: int) -> bool:
-    """True for a column of which more than half of the filled cells are texts."""
-    cells = [*filter(None, cells_of(table, number, 50))]
-    texts = [cell for cell in cells if not _NUMBER.fullmatch(cell)]
-    return 2 * len(texts) > len(cells)
-
-
-def is_figure_column(table: MarkdownTable, column: str) -> bool:
-    """True for a column most of whose cells are figures."""
-    return not _is_text(table, table.columns.index(column))
-
-
-def is_text_column(table: MarkdownTable, column: str) -> bool:
-    """True for a column of names: neither figures nor dates."""
-    number = table.columns.index(column)
-    if _YEAR_HEAD.search(column) or not _is_text(table, number):
-        return False
-    return not _all_dates(cells_of(table, number)[:20])
 
 
 def _years(texts: Iterable[str]) -> set[int]:
@@ -474,17 +439,17 @@ def _years(texts: Iterable[str]) -> set[int]:
     return years
 
 
-def _filtered_years(query: Query) -> tuple[set[int], tuple[int, int] | None, bool]:
-    """Returns the years that a query chose: single ones, a range, and whether they are several."""
+def _chosen_times(query: Query) -> _Times:
+    """Returns the years by which a query chose its rows."""
     single: set[int] = set()
     bounds: set[int] = set()
     for each in query.filters.values():
         (bounds if each.ranged else single).update(_years(each.values))
     if single:
-        return single, None, len(single) > 1
+        return _Times(single, are_several=len(single) > 1)
     if bounds:
-        return set(), (min(bounds), max(bounds)), len(bounds) > 1
-    return set(), None, False
+        return _Times(set(), (min(bounds), max(bounds)), are_several=len(bounds) > 1)
+    return _Times(set())
 
 
 def _fixed(table: MarkdownTable, query: Query) -> list[str]:
@@ -500,11 +465,4 @@ def _fixed(table: MarkdownTable, query: Query) -> list[str]:
 def _equal_to_text(query: Query) -> bool:
     """True if a query chose its rows by a text."""
     values = chain.from_iterable(each.values for each in query.filters.values())
-    return not all(map(_NUMBER.fullmatch, values))
-
-
-def units_of(column: str) -> frozenset[str]:
-    """Returns the units that the head of a column names."""
-    if _YEAR_HEAD.fullmatch(column.strip()):
-        return frozenset()
-    return mentioned_units(_ODD_UNITS.sub(" ", column))
+    return not all(map(is_number, values))

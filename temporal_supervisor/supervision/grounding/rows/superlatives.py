@@ -1,9 +1,10 @@
 """Superlatives beside a figure or a name of a table: "the highest was Japan, with 82.6 years".
 
-The rule, in words: the row that is meant must be the first or the last of the rows that it can be compared with, in a
-column that can be meant. It can be compared with all rows of its table, and with those that share a value with it
-that the text names: a year, a continent. Rows that a query took without an order, and not all of them, show no
-extreme. What is said of changes, of ranks and counts, or of the second highest is not looked up.
+The rule, in words: the row that is meant must be the first or the last of the rows that it can be
+compared with, in a column that can be meant. It can be compared with all rows of its table, and
+with those that share a value with it that the text names: a year, a continent. Rows that a query
+took without an order, and not all of them, show no extreme. Superlatives of changes, of ranks and
+counts, and the second highest, are not looked up.
 """
 
 import re
@@ -13,9 +14,11 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import combinations
 
+from temporal_supervisor.supervision.grounding.rows.column_kinds import cells_of
 from temporal_supervisor.supervision.grounding.rows.markdown_tables import MarkdownTable, TableRow
 from temporal_supervisor.supervision.grounding.rows.queries import Query
-from temporal_supervisor.supervision.grounding.rows.row_facts import cells_of, words_of
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
+from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 
 MOST_WORDS = (
     r"highest|largest|biggest|greatest|longest|tallest|deepest|heaviest|richest|most|maximum|"
@@ -33,9 +36,10 @@ _SUPERLATIVE = re.compile(
 )
 # The end of what is before a superlative: "one of the ", "the second ", "three "; not "the ".
 _WEAKENED = re.compile(
-    r"(?:\b(?:at the|at|am|zum|im|one of the|some of the|among the|amongst the|not the|nicht d\w\w|near the|zu den|"
-    r"unter den|(?:second|third|fourth|fifth|next|zweit|dritt|viert)(?:-|\s)?|"
-    r"(?:two|three|four|five|six|ten|zwei|drei|vier|fünf|zehn)|\d+(?:st|nd|rd|th|\.)?)\s*)\Z",
+    r"(?:\b(?:at the|at|am|zum|im|one of the|some of the|among the|amongst the|not the|nicht d\w\w"
+    r"|near the|zu den|unter den"
+    r"|(?:second|third|fourth|fifth|next|zweit|dritt|viert)(?:-|\s)?"
+    r"|(?:two|three|four|five|six|ten|zwei|drei|vier|fünf|zehn)|\d+(?:st|nd|rd|th|\.)?)\s*)\Z",
     re.IGNORECASE,
 )
 # Behind "most": "of them", "likely", "recent", a full stop. "most wins" is none.
@@ -50,10 +54,12 @@ _OTHER_MOST = re.compile(
 )
 # What no row has by itself: "grew the most", "the second highest", "der höchste Anteil".
 _CALCULATED = re.compile(
-    r"\b(?:gr[eo]w\w*|rose|ris\w+|rais\w+|fell|fall\w*|increas\w*|decreas\w*|declin\w*|drop\w*|gain\w*|los[te]\w*|"
-    r"improv\w*|chang\w*|differen\w*|gaps?|shares?|ratios?|percentages?|averages?|mean|medians?|totals?|sums?|rank\w*|"
-    r"second|third|than|after|behind|except|but|without|since|never|w[uä]chs\w*|st[ieg]+\w*|f[ai]e?l\w*|"
-    r"zun[ai]hm\w*|rückg\w+|anstieg\w*|anteil\w*|durchschnitt\w*|als|nach|hinter)\b",
+    r"\b(?:gr[eo]w\w*|rose|ris\w+|rais\w+|fell|fall\w*|increas\w*|decreas\w*|declin\w*|drop\w*"
+    r"|gain\w*|los[te]\w*|improv\w*|chang\w*|differen\w*|gaps?"
+    r"|shares?|ratios?|percentages?|averages?|mean|medians?|totals?|sums?"
+    r"|rank\w*|second|third|than|after|behind|except|but|without|since|never"
+    r"|w[uä]chs\w*|st[ieg]+\w*|f[ai]e?l\w*|zun[ai]hm\w*|rückg\w+|anstieg\w*"
+    r"|anteil\w*|durchschnitt\w*|als|nach|hinter)\b",
     re.IGNORECASE,
 )
 # Names of rows that are no rows among others: "World", "Total", "Average".
@@ -61,22 +67,27 @@ _TOTAL = re.compile(
     rf"\b(?:{TOTAL_WORDS}|average|mean|net|gross|world|other)\b",
     re.IGNORECASE,
 )
-# Below the head of a year stand measures of other kinds, row by row.
+# Heads of numbers that measure nothing: "Rank", "No.", "#", "column 3". Below the head of a year,
+# as "2004", measures of other kinds follow each other, row by row.
 _NO_MEASURE = re.compile(
-    r".*(?:rank|position|rang\b|platz).*|(?:place|pos|no|nr|number|id|season|week|round|grid|year|month|date|jahr|monat)\.?|"
-    r"\W*|column ?\d+|.*(?:1[5-9]|20)\d\d.*",
+    r".*(?:rank|position|rang\b|platz).*"
+    r"|(?:place|pos|no|nr|number|id|season|week|round|grid|year|month|date|jahr|monat)\.?"
+    r"|\W*|column ?\d+|.*(?:1[5-9]|20)\d\d.*",
     re.IGNORECASE,
 )
 # A head that is a superlative by itself: "max_wind", "highest price"; not "minutes".
-_HEAD_SAYS_IT = re.compile(
-    rf"(?<![^\W_])(?:{MOST_WORDS}|{LEAST_WORDS}|max|top|best|worst|peak|first|last)(?![^\W_])|\Amin(?![^\W_])", re.I
+_EXTREME_HEAD = re.compile(
+    rf"(?<![^\W_])(?:{MOST_WORDS}|{LEAST_WORDS}|max|top|best|worst|peak|first|last)(?![^\W_])"
+    r"|\Amin(?![^\W_])",
+    re.IGNORECASE,
 )
 # The end of what is before a superlative: "New York had the ", "Oslo hat die ".
-_SUBJECT = re.compile(r"((?:[^\W_][\w'’.&-]{0,30}+\s){1,4})(?:had|has|hatte|hat)\s(?:the|den|die|das)\s\Z")
+_NAME = r"(?:[^\W_][\w'’.&-]{0,30}+\s){1,4}"
+_SUBJECT = re.compile(rf"({_NAME})(?:had|has|hatte|hat)\s(?:the|den|die|das)\s\Z")
+# A whole cell: "-3", "$ 1,234.50", "12 %"; not "12 m".
 _NUMBER = re.compile(r"[-−]?[$€£]?\s?(?P<digits>\d[\d,]*(?:\.\d+)?)\s?%?")
 _NOT_UNIT_SIGN = re.compile(r"[^$€£%]")
 _RANK = re.compile(r"rank|pos|place|rang|platz", re.IGNORECASE)
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _PHRASE_WORDS = 6
 _ROWS = 1_000  # a longer table is not compared
 _TABLES = 16  # whose columns are remembered
@@ -104,12 +115,14 @@ def superlative_in(words: str) -> Superlative | None:
     found = [*_SUPERLATIVE.finditer(words)]
     if len(found) != 1:
         return None
+
     match = found[0]
     rest = words[match.end() :]
     if _WEAKENED.search(words[: match.start()]):
         return None
     if match[0].lower() in ("most", "meisten") and _OTHER_MOST.match(rest):
         return None
+
     subject = _SUBJECT.search(words, 0, match.start())
     return Superlative(
         written=match[0],
@@ -155,6 +168,7 @@ def not_the_extreme(
         first = first or rows
     if not first:
         return ""
+
     number = meant[0]
     best = _best(first, number, claim)
     names = [cell for cell in best.cells if cell and _value(cell) is None]
@@ -175,15 +189,16 @@ def names_a_measure(claim: Superlative, words: str, table: MarkdownTable) -> boo
 def _meant(claim: Superlative, words: str, table: MarkdownTable) -> list[int]:
     """Returns the columns that a superlative may be about, by its words.
 
-    None if they are about something else, or the table is too long to be compared.
+    There are none if they are about something else, or the table is too long to be compared.
     """
     if len(table.rows) > _ROWS:
         return []
     heads = [column.replace("_", " ") for column in table.columns]
-    if any(map(_HEAD_SAYS_IT.search, heads)):
+    if any(map(_EXTREME_HEAD.search, heads)):
         return []
     if not {*words_of(claim.calculated)} <= {*words_of(" ".join(heads))}:
         return []
+
     columns = _figure_columns(table)
     named = _named(columns, claim.phrase, table) or _named(columns, words, table) or columns
     return [number for number in named if _is_measure(table, number)]
@@ -209,14 +224,17 @@ def _is_measure(table: MarkdownTable, number: int) -> bool:
     """True for a column with figures of one unit, which are no years or ranks."""
     figures = _figures(table, number)
     units = {_NOT_UNIT_SIGN.sub("", cell) for cell in figures}
-    is_ranked = _NO_MEASURE.fullmatch(table.columns[number].replace("_", " "))
-    return not is_ranked and len(units) == 1 and not all(_YEAR.fullmatch(cell) for cell in figures)
+    if len(units) != 1 or all(map(is_year, figures)):
+        return False
+    head = table.columns[number].replace("_", " ")
+    return _NO_MEASURE.fullmatch(head) is None
 
 
 def _named(columns: Sequence[int], words: str, table: MarkdownTable) -> Sequence[int]:
     """Returns the columns whose heads have a word of a text."""
     near = {word for word in words_of(words) if len(word) > 2}
-    return [number for number in columns if near & {*words_of(table.columns[number].replace("_", " "))}]
+    heads = {number: table.columns[number].replace("_", " ") for number in columns}
+    return [number for number, head in heads.items() if not near.isdisjoint(words_of(head))]
 
 
 def _unordered(
@@ -268,21 +286,24 @@ def _comparable(
     """
     rows = _without_totals(table)
     yield rows
+
     near = {*words_of(words)} - {*words_of(subject)}
     figures = _figure_columns(table)
     shared: list[int] = []
     for number, cell in enumerate(row.cells):
-        is_name = number not in figures or _YEAR.fullmatch(cell)
+        is_name = number not in figures or is_year(cell)
         own = {*words_of(cell)}
         if is_name and own and own <= near:
             shared.append(number)
     for size in range(1, min(_SHARED, len(shared)) + 1):
         for numbers in combinations(shared, size):
-            yield [each for each in rows if _same(each, row, numbers)]
+            yield [each for each in rows if _is_same(each, row, numbers)]
 
 
-def _same(one: TableRow, other: TableRow, numbers: Sequence[int]) -> bool:
-    return all(number < len(one.cells) and one.cells[number] == other.cells[number] for number in numbers)
+def _is_same(one: TableRow, other: TableRow, numbers: Sequence[int]) -> bool:
+    """True if two rows have the same values in some columns."""
+    # A row may have fewer cells than the other one.
+    return all(one.cells[at : at + 1] == (other.cells[at],) for at in numbers)
 
 
 def _is_extreme(row: TableRow, rows: Sequence[TableRow], number: int, claim: Superlative) -> bool:
@@ -310,5 +331,5 @@ def _value(cell: str) -> Decimal | None:
     match = _NUMBER.fullmatch(cell.strip())
     if match is None:
         return None
-    sign = -1 if cell.strip()[0] in "-−" else 1
-    return Decimal(match["digits"].replace(",", "")) * sign
+    size = Decimal(match["digits"].replace(",", ""))
+    return -size if match[0][0] in "-−" else size

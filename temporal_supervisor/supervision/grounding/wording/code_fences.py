@@ -2,9 +2,12 @@
 
 import re
 
+from temporal_supervisor.supervision.base.text import blanks_for
+
+# A fence and what is in it: "```sql ... ```"; one that never ends is one up to the text's end.
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n?(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
-_INLINE = re.compile(r"`[^`\n]++`")
-_LETTER = re.compile(r"[^\W\d_]")  # a figure alone stays a figure
+_INLINE = re.compile(r"`[^`\n]++`")  # "`max_wind`"
+_LETTER = re.compile(r"[^\W\d_]")
 # A figure in backticks: "`12.5 km/h`", "`-3 %`"; not "`max_wind`".
 _FIGURE_WITH_WORDS = re.compile(
     r"`\s?[-+−~≈$€£]?\s?\d[\d.,]*+(?:\s?[^\W\d_]{1,20}+(?:/[^\W\d_]{1,20}+)?|\s?%){0,4}\s?`"
@@ -12,9 +15,15 @@ _FIGURE_WITH_WORDS = re.compile(
 
 # The beginning of a query: "SELECT a", "with b as (...)"; not "selection".
 _QUERY = re.compile(
-    r"(?:\s|--[^\n]*\n)*(?:select|with|insert|update|delete|create|explain|describe|show|pragma)\b", re.IGNORECASE
+    r"(?:\s|--[^\n]*\n)*"
+    r"(?:select|with|insert|update|delete|create|explain|describe|show|pragma)\b",
+    re.IGNORECASE,
 )
-_QUERY_PART = re.compile(r"\b(?:from|as\s*\(|into|set|table|values|tables|limit)\b|\bselect\b", re.IGNORECASE)
+# A word that follows in any query: "from", "as (b", "limit"; a sentence may begin with "Show".
+_QUERY_PART = re.compile(
+    r"\b(?:from|as\s*\(|into|set|table|values|tables|limit)\b|\bselect\b",
+    re.IGNORECASE,
+)
 # "import re", "def a(b):", "print(a)", "a = [1]", "$ make"; not "a = 3".
 _CODE_LINE = re.compile(
     r"\s*(?:import |from \w+ import|def |class |return\b|for \w+ in |if .*:$|print\(|//|\$ |>>> "
@@ -25,14 +34,14 @@ _MOST_LINE = 400  # signs of a line that are looked at
 
 
 def without_code(text: str) -> str:
-    """Returns a text with blanks in place of its code: fences of queries and programs, and names in backticks.
+    """Returns a text with blanks in place of its code.
 
-    Fences of words, tables or JSON lose their marks alone.
+    Code are fences of queries and programs, and names in backticks. Fences of words, tables or JSON
+    lose their marks alone.
     """
     if "`" not in text:
         return text
-    text = _FENCED.sub(_blank_fence, text)
-    return _INLINE.sub(lambda match: match[0] if _is_figure(match[0]) else _blank(match[0]), text)
+    return _INLINE.sub(_without_inline, _FENCED.sub(_without_fence, text))
 
 
 def is_code(text: str) -> bool:
@@ -44,17 +53,17 @@ def is_code(text: str) -> bool:
     return bool(lines) and 2 * len(looking) >= len(lines)
 
 
-def _blank_fence(match: re.Match[str]) -> str:
-    inside = match[1]
+def _without_fence(fence: re.Match[str]) -> str:
+    """Returns blanks for a fence of code; of any other fence the words, without its marks."""
+    inside = fence[1]
     if not inside.strip() or is_code(inside):
-        return _blank(match[0])
-    before, after = match.start(1) - match.start(), match.end() - match.end(1)
-    return f"{_blank(match[0][:before])}{inside}{_blank(match[0][len(match[0]) - after :])}"
+        return blanks_for(fence[0])
+    opening = fence.string[fence.start() : fence.start(1)]
+    closing = fence.string[fence.end(1) : fence.end()]
+    return f"{blanks_for(opening)}{inside}{blanks_for(closing)}"
 
 
-def _is_figure(code: str) -> bool:
-    return not _LETTER.search(code) or bool(_FIGURE_WITH_WORDS.fullmatch(code))
-
-
-def _blank(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)
+def _without_inline(code: re.Match[str]) -> str:
+    """Returns blanks for a name in backticks; a figure stays a figure."""
+    is_figure = not _LETTER.search(code[0]) or _FIGURE_WITH_WORDS.fullmatch(code[0])
+    return code[0] if is_figure else blanks_for(code[0])

@@ -85,10 +85,12 @@ def surroundings(text: str, figures: Sequence[Extent]) -> Iterator[Near]:
     """Yields the words near each of the figures of a text, which are given in their order."""
     sentences = sentence_spans(text)
     starts = [start for start, _ in sentences]
-    lines = _Lines(text, sentences)
     by_sentence: dict[int, list[Extent]] = {}
     for figure in figures:
-        by_sentence.setdefault(max(0, bisect_right(starts, figure.start) - 1), []).append(figure)
+        number = max(0, bisect_right(starts, figure.start) - 1)
+        by_sentence.setdefault(number, []).append(figure)
+
+    lines = _Lines(text, sentences)
     for number, inside in by_sentence.items():
         start, stop = sentences[number] if sentences else (0, len(text))
         head = lines.head(number)
@@ -104,7 +106,9 @@ class _Lines:
     def __init__(self, text: str, sentences: Sequence[tuple[int, int]]) -> None:
         self._heads: list[str] = []
         self._columns: list[list[str]] = []
-        head, columns, row_before = "", list[str](), ""
+        head = ""
+        columns: list[str] = []
+        row_before = ""
         for start, stop in sentences:
             line = text[start:stop]
             is_row = line.lstrip().startswith("|")
@@ -118,15 +122,18 @@ class _Lines:
                 head = line[:_MOST]
 
     def head(self, number: int) -> str:
+        """Returns the heading above a line; empty without one."""
         return self._heads[number] if number < len(self._heads) else ""
 
     def columns(self, number: int) -> list[str]:
+        """Returns the heads of the columns of a row; none for any other line."""
         return self._columns[number] if number < len(self._columns) else []
 
 
 def _cells(line: str, start: int) -> list[tuple[int, str]]:
-    """Returns the cells of a row of a table, each with where it begins."""
-    cells, at = list[tuple[int, str]](), start + len(line) - len(line.lstrip()) + 1
+    """Returns the cells of a row of a table, each with the place where it begins."""
+    cells: list[tuple[int, str]] = []
+    at = start + len(line) - len(line.lstrip()) + 1
     for cell in line.strip().strip("|").split("|"):
         cells.append((at, cell))
         at += len(cell) + 1
@@ -134,7 +141,12 @@ def _cells(line: str, start: int) -> list[tuple[int, str]]:
 
 
 def _in_row(
-    text: str, start: int, stop: int, figures: Sequence[Extent], columns: Sequence[str], head: str
+    text: str,
+    start: int,
+    stop: int,
+    figures: Sequence[Extent],
+    columns: Sequence[str],
+    head: str,
 ) -> Iterator[Near]:
     """Yields the words near the figures of a row.
 
@@ -144,6 +156,7 @@ def _in_row(
     begins = [at for at, _ in cells]
     column_of = [max(0, bisect_right(begins, figure.start) - 1) for figure in figures]
     labels = " | ".join(cell for number, (_, cell) in enumerate(cells) if number not in column_of)
+
     for figure, column in zip(figures, column_of, strict=True):
         at, cell = cells[column]
         rest = f"{cell[: figure.start - at]} {cell[figure.end - at :]}"
@@ -151,21 +164,28 @@ def _in_row(
         yield Near(own=f"{labels} | {top} | {rest}"[: 2 * _MOST], head=head, column=top)
 
 
-def _in_sentence(text: str, start: int, stop: int, figures: Sequence[Extent], head: str) -> Iterator[Near]:
+def _in_sentence(
+    text: str,
+    start: int,
+    stop: int,
+    figures: Sequence[Extent],
+    head: str,
+) -> Iterator[Near]:
     """Yields the words near the figures of a sentence."""
     edges = [start, *(figure.end for figure in figures)]
     between = [text[edge : figure.start] for edge, figure in zip(edges, figures, strict=False)]
     between.append(text[figures[-1].end : stop])
-    runs = _runs(between)
-    for number in range(len(figures)):
-        first, last = runs[number]
-        left, right = _own_left(between, number), _own_right(between, number)
-        before, after = between[first][-_MOST:], between[last + 1][:_MOST]
+
+    for number, (first, last) in enumerate(_runs(between)):
+        own_left, loose_left = _own_left(between, number)
+        own_right, loose_right = _own_right(between, number)
+        before = between[first][-_MOST:]
+        after = between[last + 1][:_MOST]
         if _REVERSED.search(before):
             first = last = number
         yield Near(
-            own=f"{left[0]} ~ {right[0]}",
-            loose=f"{left[1]} ~ {right[1]}",
+            own=f"{own_left} ~ {own_right}",
+            loose=f"{loose_left} ~ {loose_right}",
             head=head,
             before=before,
             after=after,
@@ -203,16 +223,21 @@ def _split_between(words: str) -> tuple[str, str, str]:
     ends = [match.span() for match in CLAUSE_END.finditer(words)]
     if not ends:
         return "", words, ""
+
     halves = [match.span() for match in HALF_END.finditer(words)]
     if halves:
-        before, after = words[: halves[-1][0]], words[halves[-1][1] :]
+        half_end, next_half = halves[-1]
+        before = words[:half_end]
         first = CLAUSE_END.search(before)
         own = before[: first.start()] if first else before
-        return own, before[len(own) :], after
-    first_piece = words[: ends[0][0]]
+        return own, before[len(own) :], words[next_half:]
+
+    first_end, second_clause = ends[0]
+    _, last_clause = ends[-1]
+    first_piece = words[:first_end]
     if not _A_WORD.search(first_piece):
-        return "", "", words[ends[0][1] :]
-    return first_piece, words[ends[0][0] : ends[-1][1]], words[ends[-1][1] :]
+        return "", "", words[second_clause:]
+    return first_piece, words[first_end:last_clause], words[last_clause:]
 
 
 def _own_left(between: Sequence[str], number: int) -> tuple[str, str]:
@@ -246,7 +271,8 @@ def _split_off_comparison(words: str) -> tuple[str, str]:
     at = 0
     for clause in [*CLAUSE_END.finditer(words), None]:
         stop = len(words) if clause is None else clause.end()
-        part, at = words[at:stop], stop
+        part = words[at:stop]
+        at = stop
         other = _OTHERS.search(part)
         own.append(part if other is None else part[: other.start()])
         loose.append("" if other is None else part[other.start() :])

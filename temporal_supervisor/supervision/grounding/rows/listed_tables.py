@@ -1,7 +1,7 @@
 """The tables that an agent was shown: their columns, as the tools for SQL list them.
 
 `listed_tables` takes texts and returns the columns of each table in them, with their values or
-ranges. A list of two tables:
+ranges, `listed_names` the names alone, also of a list that was cut. A list of two tables:
 
     table race (rider VARCHAR, "Laps led" BIGINT, day DATE): no description. Rows: 33
       rider: 'Porto, Sebastian', Max Biaggi, ... and 31 more
@@ -14,9 +14,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-# A line such as `table race (rider VARCHAR, "Laps led" BIGINT): Rows: 33`: the name, and the heads.
-_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \((.*)\):[^\n]*$", re.MULTILINE)
-# Of these heads `rider VARCHAR` and `"Laps led" BIGINT`: the name and the type of a column.
+from temporal_supervisor.supervision.grounding.rows.queries import plain_name
+
+# A line such as `table race (rider VARCHAR, "Laps led" BIGINT): Rows: 33`: the name, and the rest.
+_TABLE = re.compile(r"^table (\"[^\"\n]+\"|[^\s(\"]+) \((.*)$", re.MULTILINE)
+# Of the rest each `rider` and `"Laps led"`, also before a type in small letters, as PostgreSQL has.
+_NAME = re.compile(r"(?:\A|[,;] )(\"[^\"\n]+\"|[^\W\d]\w*)[ :]")
+# Of the heads `rider VARCHAR` and `"Laps led" BIGINT`: the name and the type of a column.
 _HEAD = re.compile(
     r"(?:\A|, )(\"(?:[^\"]|\"\")+\"|[^\W\d]\w*|[^\s,\"]+) "
     r"([A-Z][A-Z0-9_ ]*(?:\([\d, ]*\))?(?:\[\])?)"
@@ -48,16 +52,24 @@ def listed_tables(texts: Iterable[str]) -> dict[str, list[ListedColumn]]:
     tables: dict[str, list[ListedColumn]] = {}
     for text in texts:
         for found in _TABLE.finditer(text):
+            heads, _, _ = found[2].rpartition("):")
             below = text[found.end() + 1 :]
-            tables[_plain(found[1])] = _columns(found[2], below)
+            tables[plain_name(found[1])] = _columns(heads, below)
     return tables
+
+
+def listed_names(text: str) -> Iterator[tuple[str, set[str]]]:
+    """Yields the tables that a text lists, each with the names of its columns."""
+    for found in _TABLE.finditer(text):
+        columns = {plain_name(written) for written in _NAME.findall(found[2])}
+        yield plain_name(found[1]), columns
 
 
 def _columns(heads: str, below: str) -> list[ListedColumn]:
     """Returns the columns of a table: their heads, and the lines `below` that describe them."""
     columns: dict[str, ListedColumn] = {}
     for head in _HEAD.finditer(heads):
-        name = _plain(head[1])
+        name = plain_name(head[1])
         columns[name] = ListedColumn(name, is_text=head[2].startswith("VARCHAR"))
     for name, known in _described(below):
         if name in columns:
@@ -72,7 +84,7 @@ def _described(below: str) -> Iterator[tuple[str, str]]:
             return
         found = _COLUMN.match(line)
         if found:
-            yield _plain(found[1]), found[2]
+            yield plain_name(found[1]), found[2]
 
 
 def _note(column: ListedColumn, known: str) -> None:
@@ -85,7 +97,3 @@ def _note(column: ListedColumn, known: str) -> None:
         text = value[2] or value[1].replace("''", "'")
         if not _MORE.fullmatch(text):
             column.values.append(text)
-
-
-def _plain(name: str) -> str:
-    return name.strip('"').replace('""', '"').lower()
