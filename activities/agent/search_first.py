@@ -17,8 +17,8 @@ from temporal_supervisor.supervision.contract.plan import Subtask
 
 _QUERY_CHARS = 400  # of a description; its words are looked for one by one
 _AFTER_PASSAGES = (
-    f"Call {FINISH_TOOL} with the answer in one or two sentences, as these passages have it. If they "
-    "do not have it, search with other words."
+    f"Call {FINISH_TOOL} with the answer in one or two sentences, as these passages have it. "
+    "If they do not have it, search with other words."
 )
 
 

@@ -354,7 +354,9 @@ class Planner:
             return None
         reading = self._reading_role()
         if reach == "documents":
-            return None if reading is None else self._routed(RouteDraft(role=reading, reasoning=_IN_TEXTS))
+            if reading is None:
+                return None
+            return self._routed(RouteDraft(role=reading, reasoning=_IN_TEXTS))
         if reach == "tables and documents":
             return self._divided(querying[0], reading, "required")
         if reach == "tables and perhaps documents":

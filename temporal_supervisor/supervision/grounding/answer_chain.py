@@ -17,10 +17,11 @@ from temporal_supervisor.supervision.contract.finding import (
 from temporal_supervisor.supervision.contract.result import Citation
 from temporal_supervisor.supervision.grounding.answer_fields import field_claims
 from temporal_supervisor.supervision.grounding.citations import CitedFindings
+from temporal_supervisor.supervision.grounding.claim_lookup import CALCULATION, Found, looked_up
 from temporal_supervisor.supervision.grounding.claims import Claim, claims, without_quotes
 from temporal_supervisor.supervision.grounding.naming.names import KnownWords, unknown_names
 from temporal_supervisor.supervision.grounding.sources import Source
-from temporal_supervisor.supervision.grounding.support import CALCULATION, Found, Support, looked_up
+from temporal_supervisor.supervision.grounding.support import Support
 from temporal_supervisor.supervision.grounding.wording.near_words import Near
 
 _REST = "the goal or the plan"

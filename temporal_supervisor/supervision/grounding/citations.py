@@ -8,9 +8,10 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.sentences import SENTENCE_END
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.contract.result import Citation
+from temporal_supervisor.supervision.grounding.claim_lookup import Found, looked_up
 from temporal_supervisor.supervision.grounding.claims import Claim, claims
 from temporal_supervisor.supervision.grounding.sources import Source
-from temporal_supervisor.supervision.grounding.support import Found, Support, looked_up
+from temporal_supervisor.supervision.grounding.support import Support
 from temporal_supervisor.supervision.grounding.units import declared_scales
 from temporal_supervisor.supervision.grounding.wording.near_words import Near
 

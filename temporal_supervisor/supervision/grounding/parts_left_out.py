@@ -2,8 +2,8 @@
 
 Example: "What was the revenue in the South, and which carrier took over there?" and the answer "The
 revenue in the South was 24,591.60 EUR." A "which" is answered by a word that the question does not
-have, a "how many" by a number. "The most expensive order was [t1]" answers nothing at all. An answer
-that denies something may be about the missing part, so it is left in peace.
+have, a "how many" by a number. "The most expensive order was [t1]" answers nothing at all. An
+answer that denies something may be about the missing part, so it is left in peace.
 """
 
 import re
@@ -15,12 +15,13 @@ from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, WORDS
 _NAMING = "which|who|whom|whose|where|welche[nrs]?|wer|wen|wem|wo"
 _MEASURING = r"how\s(?:many|much|often)|wie\s?(?:viele?|oft)"
 _ASKING = rf"(?P<measuring>{_MEASURING})|(?P<naming>{_NAMING})|(?P<any>what|when|how|wann|wie)"
+_PREPOSITION = "(?:in|to|for|from|by|with|at|on)"
 
 # The beginning of a sentence that asks: "Which ...", "In which ...", "To whom ...".
-_BEGINNING = re.compile(rf"\s*(?:(?:in|to|for|from|by|with|at|on)\s)?(?:{_ASKING})\b", re.IGNORECASE)
+_BEGINNING = re.compile(rf"\s*(?:{_PREPOSITION}\s)?(?:{_ASKING})\b", re.IGNORECASE)
 # A further question in a sentence: ", and how many", " and by whom", " und wer".
 _FURTHER = re.compile(
-    rf"(?:,\s?)?\b(?:and|und)\s(?:(?:in|to|for|from|by|with|at|on)\s)?(?:{_ASKING})\b",
+    rf"(?:,\s?)?\b(?:and|und)\s(?:{_PREPOSITION}\s)?(?:{_ASKING})\b",
     re.IGNORECASE,
 )
 _WITHOUT_AND = re.compile(r"\A,?\s?(?:and|und)\s", re.IGNORECASE)
@@ -33,10 +34,11 @@ _NUMBER = re.compile(r"(?<!\w)\d[\d.,]*(?!\w)")  # not that of "R0083"
 _WORD = re.compile(r"[^\W\d_]\w+")  # also "R0083"
 _NUMBER_WORDS = frozenset(
     """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen dozen
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    dozen
     twenty thirty forty fifty hundred once twice both each half all
-    null ein eine einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf einmal zweimal beide
-    je alle
+    null ein eine einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf einmal zweimal
+    beide je alle
     """.split()  # noqa: SIM905
 )
 # Whoever writes one of them may tell that a part is missing.
@@ -50,8 +52,9 @@ _SHORT_NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 # Words around a figure: none of them answers "which" or "who".
 _AROUND_FIGURES = frozenset(
     """
-    total sum overall amount amounts amounted average mean price cost costs worth exactly about around
-    approximately according based respectively eur euro euros usd dollar dollars gbp pounds percent
+    total sum overall amount amounts amounted average mean price cost costs worth exactly about
+    around approximately according based respectively eur euro euros usd dollar dollars gbp pounds
+    percent
     in im am an auf aus bei bis das dem den der des die ein eine einem einer es für gab hat hatte
     insgesamt ist laut mit nach sind summe und von vom war waren wert wurde wurden zu zum zur betrug
     gesamt
@@ -60,7 +63,7 @@ _AROUND_FIGURES = frozenset(
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Question:
     """One of the questions in a text, with the word that it begins with."""
 
     words: str
@@ -81,7 +84,7 @@ def parts_left_out(question: str, answer: str) -> list[str]:
 
     measured = [part for part in parts if part.measuring]
     named = [part for part in parts if part.naming and not _CHOICE.search(question)]
-    left_out: list[_Part] = []
+    left_out: list[_Question] = []
     if measured and not _has_number(question, written, words):
         left_out.append(measured[-1])
     if named and not _has_new_word(question, words):
@@ -89,7 +92,7 @@ def parts_left_out(question: str, answer: str) -> list[str]:
     return [f"the answer has nothing for: {part.words}" for part in left_out]
 
 
-def _parts_of(question: str) -> Iterator[_Part]:
+def _parts_of(question: str) -> Iterator[_Question]:
     for sentence in _SENTENCE.split(question):
         begun = _BEGINNING.match(sentence)
         if begun is None:
@@ -98,7 +101,7 @@ def _parts_of(question: str) -> Iterator[_Part]:
         ends = [match.start() for match in found[1:]] + [len(sentence)]
         for match, end in zip(found, ends, strict=True):
             words = _WITHOUT_AND.sub("", sentence[match.start() : end]).strip(" ,?.!")
-            yield _Part(words, bool(match["naming"]), bool(match["measuring"]))
+            yield _Question(words, bool(match["naming"]), bool(match["measuring"]))
 
 
 def _has_number(question: str, answer: str, words: list[str]) -> bool:

@@ -5,8 +5,9 @@ import pytest
 from temporal_supervisor.supervision.contract.result import Citation
 from temporal_supervisor.supervision.grounding.answer_chain import Grounded, answer_chain
 from temporal_supervisor.supervision.grounding.citations import CitedFindings
+from temporal_supervisor.supervision.grounding.claim_lookup import CALCULATION
 from temporal_supervisor.supervision.grounding.sources import Source
-from temporal_supervisor.supervision.grounding.support import CALCULATION, check
+from temporal_supervisor.supervision.grounding.support import check
 
 SOURCE = Source("rent 1,850 a month; Q1 1,100, Q2 1,234; price 3.05; share 12 %; revenue 1.23 million and 3.19 million")
 

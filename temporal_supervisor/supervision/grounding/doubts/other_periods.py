@@ -42,13 +42,15 @@ _QUARTER = re.compile(
 
 # Words with which a month is one end of a longer time: "since March 2024".
 _BOUNDS = re.compile(
-    r"\b(?:since|from|between|until|till|to|through|before|after|by|seit|von|zwischen|bis|vor|nach|ab)\b",
+    r"\b(?:since|from|between|until|till|to|through|before|after|by"
+    r"|seit|von|zwischen|bis|vor|nach|ab)\b",
     re.IGNORECASE,
 )
 
 # Words of a question that compares a part of a year with another one.
 _COMPARES = re.compile(
-    r"\b(?:between|compared?|versus|vs|than|from|chang\w*|differ\w*|increas\w*|decreas\w*|gr[eo]w\w*"
+    r"\b(?:between|compared?|versus|vs|than|from"
+    r"|chang\w*|differ\w*|increas\w*|decreas\w*|gr[eo]w\w*"
     r"|zwischen|verglichen|gegenüber|als|änder\w*|unterschied\w*|anstieg\w*|stieg|sank)\b",
     re.IGNORECASE,
 )
@@ -83,7 +85,7 @@ _LAST_DAYS = 28  # from this day on a date may be the last one of its month
 
 
 @dataclass(frozen=True)
-class Period:
+class PartOfYear:
     """Some months of a year, from the `first` to the `last`; the year is 0 if none is named."""
 
     words: str
@@ -116,6 +118,29 @@ class Period:
         return is_day_after and (self.year == 0 or year == year_after)
 
 
+@dataclass(frozen=True)
+class MonthsRead:
+    """The times that a query reads: its two `dates`, or the months that it lists."""
+
+    dates: tuple[re.Match[str], re.Match[str]] | None = None
+    listed: frozenset[int] = frozenset()
+
+    def are(self, period: PartOfYear) -> bool:
+        """True if they are a part of a year, from its first to its last day."""
+        if self.dates is None:
+            return self.listed == {*range(period.first, period.last + 1)}
+        low, high = self.dates
+        return period.begins_at(low) and period.ends_at(high)
+
+    @property
+    def words(self) -> str:
+        """Both ends, as in `2025-06-01 to 2025-12-31`, or `months 6 to 12`."""
+        if self.dates is None:
+            return f"months {min(self.listed)} to {max(self.listed)}"
+        low, high = self.dates
+        return f"{low[0]} to {high[0]}"
+
+
 def other_period(inquiry: Inquiry) -> Iterator[str]:
     """Yields the months that queries read in place of those that the question names."""
     period = period_of(inquiry.question)
@@ -124,13 +149,18 @@ def other_period(inquiry: Inquiry) -> Iterator[str]:
 
     only = inquiry.only_query
     shapes = inquiry.shapes if only is None else [only.shape]
-    read = [months for shape in shapes if (months := _months_read(shape, period)) is not None]
-    if not read or "" in read:
-        return
-    yield f"the query reads {read[-1]}, and {period.words} is {period.months}"
+    read: list[str] = []
+    for shape in shapes:
+        months = _months_read(shape)
+        if months is not None and months.are(period):
+            return
+        if months is not None:
+            read.append(months.words)
+    if read:
+        yield f"the query reads {read[-1]}, and {period.words} is {period.months}"
 
 
-def period_of(question: str) -> Period | None:
+def period_of(question: str) -> PartOfYear | None:
     """Returns the only part of a year that a question names: a half, a quarter or a month."""
     years = {int(found["year"]) for found in YEAR.finditer(question)}
     if len(years) > 1 or _COMPARES.search(question):
@@ -141,25 +171,25 @@ def period_of(question: str) -> Period | None:
     return found[0] if len(found) == 1 else None
 
 
-def _parts_of_a_year(question: str, year: int) -> Iterator[Period]:
+def _parts_of_a_year(question: str, year: int) -> Iterator[PartOfYear]:
     for match in _HALF.finditer(question):
         is_first = match["first"] or match["number"] == "1"
         first, last = (1, 6) if is_first else (7, 12)
-        yield Period(_named(match, year), year, first, last)
+        yield PartOfYear(_named(match, year), year, first, last)
 
     for match in _QUARTER.finditer(question):
         number = int(match["number"] or 0)
         for each in range(1, 5):
             if match["number"] is None and match[f"q{each}"]:
                 number = each
-        yield Period(_named(match, year), year, 3 * number - 2, 3 * number)
+        yield PartOfYear(_named(match, year), year, 3 * number - 2, 3 * number)
 
     if _BOUNDS.search(question):
         return
     for own_year, month, day in sorted(dates_in(question)):
         is_month = own_year and month and not day
         if is_month:
-            yield Period(f"{_NAMES[month - 1]} {own_year}", own_year, month, month)
+            yield PartOfYear(f"{_NAMES[month - 1]} {own_year}", own_year, month, month)
 
 
 def _named(match: re.Match[str], year: int) -> str:
@@ -169,30 +199,25 @@ def _named(match: re.Match[str], year: int) -> str:
     return f"{words} of {year}" if year else words
 
 
-def _months_read(shape: QueryShape, period: Period) -> str | None:
-    """Returns the times that a query reads if they are other ones, else an empty text.
-
-    None if it has neither two dates nor a list of months.
-    """
+def _months_read(shape: QueryShape) -> MonthsRead | None:
+    """Returns the times that a query reads; None without two dates or a list of months."""
     listed = _MONTHS.search(shape.bare)
     if listed is not None:
-        months = _listed_months(listed)
-        is_period = months == {*range(period.first, period.last + 1)}
-        return "" if is_period else f"months {min(months)} to {max(months)}"
+        return MonthsRead(listed=_listed_months(listed))
 
-    dates = [date for text in sorted({*shape.chosen}) if (date := _DATE.fullmatch(text))]
-    if len(dates) != 2:
-        return None
-    low, high = dates
-    if period.begins_at(low) and period.ends_at(high):
-        return ""
-    return f"{low[0]} to {high[0]}"
+    dates: list[re.Match[str]] = []
+    for text in sorted({*shape.chosen}):
+        date = _DATE.fullmatch(text)
+        if date is not None:
+            dates.append(date)
+    return MonthsRead(dates=(dates[0], dates[1])) if len(dates) == 2 else None
 
 
-def _listed_months(listed: re.Match[str]) -> set[int]:
-    if listed["low"] is None:
-        return {int(month) for month in listed["listed"].split(",")}
-    return {*range(int(listed["low"]), int(listed["high"]) + 1)} or {int(listed["low"])}
+def _listed_months(listed: re.Match[str]) -> frozenset[int]:
+    if listed["low"] is not None:
+        low, high = sorted([int(listed["low"]), int(listed["high"])])
+        return frozenset(range(low, high + 1))
+    return frozenset(int(month) for month in listed["listed"].split(","))
 
 
 def _parts(date: re.Match[str]) -> tuple[int, int, int]:

@@ -1,8 +1,9 @@
 """Superlatives beside a figure that a sentence lists among others.
 
-Example: "Ayla had 119.7 hours, Dörte 109.3 hours and Bruno 105.3 hours" and the claim "Bruno worked
-the most hours, 105.3". A list is a sentence with at least three figures of one unit and without a
-superlative of its own; a claim names one of its figures, or one of its names and no figure.
+Example: "Ayla had 119.7 hours, Dörte 109.3 hours and Bruno 105.3 hours" and the claim "Bruno
+worked the most hours, 105.3". A list is a sentence with at least three figures of one unit and
+without a superlative of its own; a claim names one of its figures, or one of its names and no
+figure.
 """
 
 import re
@@ -12,12 +13,12 @@ from decimal import Decimal
 from functools import lru_cache
 
 from temporal_supervisor.supervision.base.sentences import sentence_spans
-from temporal_supervisor.supervision.grounding.rows.row_facts import words_of
 from temporal_supervisor.supervision.grounding.rows.superlatives import (
     Superlative,
     has_superlative,
     superlative_in,
 )
+from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.written_figures import Figure, values
 
 _LEAST_FIGURES = 3  # of a list: two are a change, or a comparison
