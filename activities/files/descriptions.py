@@ -236,7 +236,7 @@ _FORMS = {
     "description": "write a text",
     "words": 'write a text for each word, such as revenue = "amount without returns"',
 }
-_FORM_OF_TABLE = 'write it as in [tables."sales.csv"], and its columns as [tables."sales.csv".columns.x]'
+_TABLE = 'write it as in [tables."sales.csv"], and its columns as [tables."sales.csv".columns.x]'
 
 
 # The models of fields by their depth in the file; those of columns are deeper.
@@ -259,7 +259,7 @@ def _complaint(place: tuple[str, ...], field: str, kind: str, message: str) -> s
         known = list(model.model_fields)
         helps = did_you_mean(name, known) or f": there are {', '.join(known)}"
         return f"there is no field {quoted(name)}{helps}"
-    advice = _FORMS.get(field, _FORM_OF_TABLE)
+    advice = _FORMS.get(field, _TABLE)
     return f"{quoted(field or name)} {one_line(message, limits.LINE_BYTES).lower()}: {advice}"
 
 

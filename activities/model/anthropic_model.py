@@ -90,8 +90,9 @@ class AnthropicModel(ModelEndpoint):
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http and is_exposed(base_url or _DEFAULT_URL):
             raise ValueError(
-                f"ANTHROPIC_BASE_URL is plain http to '{self.endpoint}', which would send the key unencrypted: use "
-                "https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
+                f"ANTHROPIC_BASE_URL is plain http to '{self.endpoint}', which would send the key "
+                "unencrypted: use https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network "
+                "between is yours"
             )
         self._credentials = Credentials(secrets)
         # The reader ends dead streams, the activity's own timeout long ones.
@@ -258,9 +259,9 @@ class AnthropicModel(ModelEndpoint):
         if sent < limits.MODEL_CUT_LEAST or read >= sent * limits.MODEL_CUT_SHARE:
             return
         words = (
-            f"{self.endpoint} cut the prompt without a word: it read {read:,} of about {sent:,} tokens. Give "
-            f"'{request.model}' a larger window there (Ollama: OLLAMA_CONTEXT_LENGTH), or set "
-            f"SUPERVISOR_MODEL_WINDOW={request.model}={read}"
+            f"{self.endpoint} cut the prompt without a word: it read {read:,} of about {sent:,} "
+            f"tokens. Give '{request.model}' a larger window there (Ollama: "
+            f"OLLAMA_CONTEXT_LENGTH), or set SUPERVISOR_MODEL_WINDOW={request.model}={read}"
         )
         raise ModelFailure(ErrorKind.CONTEXT_OVERFLOW, words)
 

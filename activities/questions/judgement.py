@@ -70,14 +70,16 @@ class DescriptionDraft(Model):
     description: str
 
 
-REFINE_SYSTEM = f"""You supervise worker agents. An attempt at a subtask failed. Rewrite its description so that the \
-next attempt succeeds.
+REFINE_SYSTEM = f"""You supervise worker agents. An attempt at a subtask failed. Rewrite its \
+description so that the next attempt succeeds.
 
 - Keep the scope: the entities, period, units and questions stay, and nothing is added.
-- Say what the error, and the calls that were made, show to avoid or to do differently: fewer or smaller steps, \
-another way to the same fact, what to do when a source has nothing. Ask only for what the role's tools and data can do.
-- If the sources cannot have it, narrow the subtask to what they can give and say so in it. Then also say that its \
-outcome is partial, and that limitations names what was left out: the answer has to show that it is missing.
+- Say what the error, and the calls that were made, show to avoid or to do differently: fewer or \
+smaller steps, another way to the same fact, what to do when a source has nothing. Ask only for \
+what the role's tools and data can do.
+- If the sources cannot have it, narrow the subtask to what they can give and say so in it. Then \
+also say that its outcome is partial, and that limitations names what was left out: the answer has \
+to show that it is missing.
 - The worker agent sees only the new description, not the error.
 
 {DATA_RULE}"""
@@ -184,23 +186,25 @@ _DIFFER = "These findings differ."
 
 REVIEW_SYSTEM = f"""You supervise worker agents. You check their findings against the goal.
 
-Below each finding stands what a program found in the tool outputs behind it: for each figure and quotation the line \
-that has it or the calculation that gives it, or "nowhere". For each finding go through these questions, then write \
-feedback, then ok:
+Below each finding stands what a program found in the tool outputs behind it: for each figure and \
+quotation the line that has it or the calculation that gives it, or "nowhere". For each finding go \
+through these questions, then write feedback, then ok:
 
-1. Does it answer what its subtask asks: every entity, period and unit, and the question itself, not a similar one?
-2. Is each figure that matters the right one (the right thing, year and unit in its line)? "nowhere" is a fault if the \
-answer would depend on that figure.
-3. Do its conclusions follow from its figures? Growth reported as decline, or a cause that no source states, is a fault.
+1. Does it answer what its subtask asks: every entity, period and unit, and the question itself, \
+not a similar one?
+2. Is each figure that matters the right one (the right thing, year and unit in its line)? \
+"nowhere" is a fault if the answer would depend on that figure.
+3. Do its conclusions follow from its figures? Growth reported as decline, or a cause that no \
+source states, is a fault.
 4. Does it contradict another finding?
 
-- ok is false only if fixing the finding would change the answer. A finding that says honestly that its sources have \
-nothing is ok.
-- feedback names the one figure, period or question and what to do: "PLACE in YEAR is missing: query it and add \
-the fall since START", not "add more detail". It is empty where ok is true. The worker agent continues its \
-conversation with it.
-- Ask for no more than the subtask does, and not for style. What your former verdicts accepted stays accepted unless \
-the finding changed.
+- ok is false only if fixing the finding would change the answer. A finding that says honestly \
+that its sources have nothing is ok.
+- feedback names the one figure, period or question and what to do: "PLACE in YEAR is missing: \
+query it and add the fall since START", not "add more detail". It is empty where ok is true. The \
+worker agent continues its conversation with it.
+- Ask for no more than the subtask does, and not for style. What your former verdicts accepted \
+stays accepted unless the finding changed.
 - missing lists what the goal asks for and no subtask covers, one short sentence each.
 - conflicts lists findings that contradict each other on a fact: their ids, and what differs.
 
@@ -344,25 +348,28 @@ class JudgementDraft(Model):
     choice: int | None = None
 
 
-SELECT_SYSTEM = f"""You supervise worker agents. Several of them did the same subtask independently. Choose the best \
-finding.
+SELECT_SYSTEM = f"""You supervise worker agents. Several of them did the same subtask \
+independently. Choose the best finding.
 
-- First put aside candidates with important figures or quotations that were found "nowhere" in their tool outputs.
+- First put aside candidates with important figures or quotations that were found "nowhere" in \
+their tool outputs.
 - Then put aside those that leave out a part of the subtask.
-- Of the rest take the one whose statements its evidence supports best; if two agree, take one of them.
+- Of the rest take the one whose statements its evidence supports best; if two agree, take one of \
+them.
 - Being longer, or more confident, is not a merit.
 - reason is one sentence, written before choice. choice is the number of the candidate.
 
 {DATA_RULE}"""
 
 
-CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagree. Decide how the answer should treat \
-the difference. Below each finding stands what a program found in the tool outputs behind it.
+CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagree. Decide how the \
+answer should treat the difference. Below each finding stands what a program found in the tool \
+outputs behind it.
 
 - Prefer a number that a tool returned over one that the worker agent stated without a source.
 - reason says in one or two sentences how the answer should treat each difference.
-- choice is the number of the candidate to follow. It is null when neither deserves it, or when both hold in their own \
-sense.
+- choice is the number of the candidate to follow. It is null when neither deserves it, or when \
+both hold in their own sense.
 
 {DATA_RULE}"""
 

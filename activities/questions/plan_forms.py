@@ -11,13 +11,13 @@ from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Aggregation, NewRole
 
 _ESTIMATE = (
-    "Tokens that its agent reads and writes in all: some thousand for a lookup, ten times that for a broad search. "
-    "Leave it out if you cannot tell."
+    "Tokens that its agent reads and writes in all: some thousand for a lookup, ten times that "
+    "for a broad search. Leave it out if you cannot tell."
 )
 _FOR_EACH = (
-    "Makes one subtask of this one for each item, when there are several of a kind or their number is not known yet. "
-    "Write {}. The description then says what to do with one item, and estimated_tokens is that of one. Leave it out "
-    "for a single subtask."
+    "Makes one subtask of this one for each item, when there are several of a kind or their "
+    "number is not known yet. Write {}. The description then says what to do with one item, and "
+    "estimated_tokens is that of one. Leave it out for a single subtask."
 )
 _ANSWER_FROM = 'Only with aggregation "finding": the id of the subtask whose text is the answer.'
 _SHORT_FOR_EACH = "leave it out, or to do the same for each of many: {}"

@@ -29,73 +29,76 @@ from temporal_supervisor.supervision.contract.team import Role, Team
 from temporal_supervisor.supervision.planning.revisions import replacements
 from temporal_supervisor.supervision.reuse.earlier import EarlierWork
 
-_SUBTASK_RULES = """\
-- A worker agent has {max_turns} turns and sees at most {tool_output} characters of a tool's output at once. A \
-subtask has the right size if one role can answer it in 2 to 6 tool calls.
-- Plan one subtask for each part that needs another role or another source. Keep parts that one query or one document \
-answers together in one subtask.
-- If several subtasks must fit each other (the same fields, units, periods, an outline), let one subtask fix that \
-first and let the others depend on it; where it is short, write it into each description in the same words.
-- A worker agent sees its description, its attachments and the findings it depends on, but not the goal. So a \
-description says: the question; the things, period and unit; the source by name; the form to hand in; what the other \
-subtasks do; and when to stop. Not "Analyze TABLE", but "From TABLE, give FIGURE for each MONTH from START to END in \
-PLACE and in PLACE, as a table. Leave the causes to t2. Done when each month has its value, or the table shows that \
-some are missing.", with the names that stand in the goal and the data for the words in capitals.
+_SUBTASK_RULES = """- A worker agent has {max_turns} turns and sees at most {tool_output} \
+characters of a tool's output at once. A subtask has the right size if one role can answer it in 2 \
+to 6 tool calls.
+- Plan one subtask for each part that needs another role or another source. Keep parts that one \
+query or one document answers together in one subtask.
+- If several subtasks must fit each other (the same fields, units, periods, an outline), let one \
+subtask fix that first and let the others depend on it; where it is short, write it into each \
+description in the same words.
+- A worker agent sees its description, its attachments and the findings it depends on, but not the \
+goal. So a description says: the question; the things, period and unit; the source by name; the \
+form to hand in; what the other subtasks do; and when to stop. Not "Analyze TABLE", but "From \
+TABLE, give FIGURE for each MONTH from START to END in PLACE and in PLACE, as a table. Leave the \
+causes to t2. Done when each month has its value, or the table shows that some are missing.", with \
+the names that stand in the goal and the data for the words in capitals.
 - depends_on lists only the subtasks whose findings this one needs. All others run in parallel.
 {role_rule}
 {importance_rule}
-- candidates is above 1, up to {candidates}, only where one attempt is likely to be wrong and a comparison \
-would show it: each attempt is paid in full.
+- candidates is above 1, up to {candidates}, only where one attempt is likely to be wrong and a \
+comparison would show it: each attempt is paid in full.
 {attachments_rule}
-- The answer is written from the findings afterwards. Do not plan a subtask that only sums up, unless the goal asks \
-for a document or a file.
-- Before you reply, check that each part of the goal has a subtask, and that no two subtasks do the same."""
+- The answer is written from the findings afterwards. Do not plan a subtask that only sums up, \
+unless the goal asks for a document or a file.
+- Before you reply, check that each part of the goal has a subtask, and that no two subtasks do \
+the same."""
 
 _ROLE = "- role is the role that fits best."
 _AUTO = ' With "auto", the least busy role that has all capabilities gets the subtask.'
-_IMPORTANCE = """\
-- importance is "optional" only for what the answer can do without. weight is low for background, which is shortened \
-first."""
-_ATTACHMENTS = """\
-- attachments lists those that the subtask must read. Its role must have a tool that reads attachments."""
+_IMPORTANCE = """- importance is "optional" only for what the answer can do without. weight is low \
+for background, which is shortened first."""
+_ATTACHMENTS = """- attachments lists those that the subtask must read. Its role must have a tool \
+that reads attachments."""
 
-_PLAN_RULES = f"""\
-- First settle for yourself what a complete answer consists of (the parts, figures and comparisons that its reader \
-needs) and which listed table, document or attachment has each of them.
-- A single fact needs one subtask, a comparison two to four; plan more only for a broad goal with parts of its own. \
-{MOST_SUBTASKS}. Ids are short: t1, t2, ...
+_PLAN_RULES = f"""- First settle for yourself what a complete answer consists of (the parts, \
+figures and comparisons that its reader needs) and which listed table, document or attachment has \
+each of them.
+- A single fact needs one subtask, a comparison two to four; plan more only for a broad goal with \
+parts of its own. {MOST_SUBTASKS}. Ids are short: t1, t2, ...
 {{aggregation_rule}}"""
 
-_AGGREGATION = """\
-- aggregation is "merge" when the answer draws on all findings, "select" when each subtask answers the same question \
-and the best answer is wanted, "reduce" when many similar findings should be condensed first, \
-"finding" when one subtask writes the whole text or program that is wanted: answer_from is its id, \
-and its text is the answer, word for word. """
+_AGGREGATION = """- aggregation is "merge" when the answer draws on all findings, "select" when \
+each subtask answers the same question and the best answer is wanted, "reduce" when many similar \
+findings should be condensed first, "finding" when one subtask writes the whole text or program \
+that is wanted: answer_from is its id, and its text is the answer, word for word. """
 _INSTRUCTION = "final_instruction says how to write the answer from the findings."
 
-_AUTO_RULES = """\
-- Give a direct_answer, without subtasks, only if the goal itself holds all that is needed: small talk, plain \
-arithmetic, a text to rework. Your memory of the world is not a source. Otherwise direct_answer is null.
-- strategy is "plan" when the subtasks can be named now. It is "step" when the next subtask depends on what the last \
-one finds: then give only the first one; you will be asked again after each finding."""
+_AUTO_RULES = """- Give a direct_answer, without subtasks, only if the goal itself holds all that \
+is needed: small talk, plain arithmetic, a text to rework. Your memory of the world is not a \
+source. Otherwise direct_answer is null.
+- strategy is "plan" when the subtasks can be named now. It is "step" when the next subtask \
+depends on what the last one finds: then give only the first one; you will be asked again after \
+each finding."""
 
-_STEP_RULES = f"""\
-- You decide one step at a time. Give exactly one subtask: the next one that the goal needs after what has been found. \
-It may depend on earlier subtasks. Do not repeat a subtask that is completed.
-- When the findings are enough to answer the goal, or nothing more can be found, set finished to true and leave \
-subtasks empty.
+_STEP_RULES = f"""- You decide one step at a time. Give exactly one subtask: the next one that the \
+goal needs after what has been found. It may depend on earlier subtasks. Do not repeat a subtask \
+that is completed.
+- When the findings are enough to answer the goal, or nothing more can be found, set finished to \
+true and leave subtasks empty.
 - {MOST_SUBTASKS}. Ids are short and new: t1, t2, ..."""
 
-_REVISION_RULES = f"""\
-- Work on the plan below has begun. Return only what should be added to it; the existing subtasks stay as they are.
+_REVISION_RULES = f"""- Work on the plan below has begun. Return only what should be added to it; \
+the existing subtasks stay as they are.
 {{replaces_rule}}
-- If nothing is worth adding, leave subtasks empty: the answer is then written from the findings that exist.
+- If nothing is worth adding, leave subtasks empty: the answer is then written from the findings \
+that exist.
 - Use new ids only. {MOST_SUBTASKS}, including those below."""
 
-_REPLACES = """\
-- Replace a subtask that failed or was skipped by a new one that takes another way (another source, role or split), \
-and list the old id in replaces: subtasks that depend on the old one will use the new one. Do not repeat a \
-description that failed, and do not ask for something that a finding shows to be missing from the sources."""
+_REPLACES = """- Replace a subtask that failed or was skipped by a new one that takes another way \
+(another source, role or split), and list the old id in replaces: subtasks that depend on the old \
+one will use the new one. Do not repeat a description that failed, and do not ask for something \
+that a finding shows to be missing from the sources."""
 
 _ROUTE_RULES = """\
 - Choose one role for the complete goal: the role whose description and tools fit it best.
@@ -107,29 +110,26 @@ _DESCRIPTION = """\
 - The goal is too long for the role to see it, so description must contain all of it: what to find \
 out or produce, the entities, period and units, and the form and language of the answer."""
 
-_SECOND_ROLE = """\
-- secondary_role is a second role that works on the same goal in parallel. Choose one only when its view is really \
-needed; otherwise it is null."""
+_SECOND_ROLE = """- secondary_role is a second role that works on the same goal in parallel. \
+Choose one only when its view is really needed; otherwise it is null."""
 
-_NEW_ROLES = """\
-- If no role fits a subtask, define one in new_roles (its tools only from this list: {tools}) and name it in the \
-subtask's new_role. Otherwise leave new_roles empty. Define at most {new_roles} roles, with new names."""
+_NEW_ROLES = """- If no role fits a subtask, define one in new_roles (its tools only from this \
+list: {tools}) and name it in the subtask's new_role. Otherwise leave new_roles empty. Define at \
+most {new_roles} roles, with new names."""
 
-_SHORT_SUBTASK = f"""\
-- Plan as few subtasks as possible: one for a fact or figure, one more for each part that needs another role.
-- A worker agent sees only its description. Repeat in it what the goal asks: the things, the period and the unit. \
-Name the table or document of <data> that has it.
-- The answer is written from the findings afterwards. Plan no subtask that writes or sums up, unless the goal asks for \
-a document or a file.
+_SHORT_SUBTASK = f"""- Plan as few subtasks as possible: one for a fact or figure, one more for \
+each part that needs another role.
+- A worker agent sees only its description. Repeat in it what the goal asks: the things, the \
+period and the unit. Name the table or document of <data> that has it.
+- The answer is written from the findings afterwards. Plan no subtask that writes or sums up, \
+unless the goal asks for a document or a file.
 - {MOST_SUBTASKS}."""
 
-_SHORT_STEP = """\
-- Give one subtask: the next one that the goal needs after what has been found. If the findings are enough, set \
-finished to true and leave subtasks empty."""
+_SHORT_STEP = """- Give one subtask: the next one that the goal needs after what has been found. \
+If the findings are enough, set finished to true and leave subtasks empty."""
 
-_SHORT_REVISION = """\
-- Work on the plan below has begun. Return only new subtasks, with new ids. If nothing is worth adding, leave subtasks \
-empty."""
+_SHORT_REVISION = """- Work on the plan below has begun. Return only new subtasks, with new ids. \
+If nothing is worth adding, leave subtasks empty."""
 
 _SHORT_ROUTE = """\
 - Choose one role for the goal.
@@ -192,8 +192,8 @@ def planner_system(
     described = _tool_lines(tools, toolbox)
     of_team = team.planning.instructions.strip()
     parts = [
-        "You supervise worker agents. You split a goal into subtasks and give each to one role. You do not do the "
-        "subtasks yourself.",
+        "You supervise worker agents. You split a goal into subtasks and give each to one role. "
+        "You do not do the subtasks yourself.",
         f"The team: {one_line(team.description, limits.LINE_BYTES)}" if team.description.strip() else "",
         f"{ROLES}\n{listed}",
         "\n".join(["Tools of these roles:", *described]) if described else "",

@@ -129,43 +129,48 @@ class ShortAnswerDraft(Model):
     answer: str = Field(description="The answer in Markdown.")
 
 
-SYNTHESIS_SYSTEM = f"""You supervise worker agents. From their findings you write the answer to the goal.
+SYNTHESIS_SYSTEM = f"""You supervise worker agents. From their findings you write the answer to \
+the goal.
 
 Write for the person who asked, who knows nothing of subtasks or agents. answer is Markdown:
 
-- Begin with the answer itself in one to three sentences. Then give what supports it, in the form, length and language \
-that the goal asks for. If the goal asks for none, use its language, and no headings in a short answer.
-- Use only what the findings say, each figure with its unit and period as it stands there (you may round it): a \
-program compares them. If a sum, difference or share that the goal asks for is in no finding, write its calculation \
-beside it, as in CHANGE (A − B): the program checks that, too.
-- After each statement put the ids of the findings that support it, such as [t2] or [t1, t3]. A program turns them \
-into references.
-- Where a finding names its source (a document, table or URL), name the source once in the sentence. \
-Of what was fetched from the web say on which day, and how old a figure was by then if it says so.
-- Where findings disagree, are partial, or have a limitation that changes what the reader may conclude, say so where \
-it matters, in half a sentence.
+- Begin with the answer itself in one to three sentences. Then give what supports it, in the form, \
+length and language that the goal asks for. If the goal asks for none, use its language, and no \
+headings in a short answer.
+- Use only what the findings say, each figure with its unit and period as it stands there (you may \
+round it): a program compares them. If a sum, difference or share that the goal asks for is in no \
+finding, write its calculation beside it, as in CHANGE (A − B): the program checks that, too.
+- After each statement put the ids of the findings that support it, such as [t2] or [t1, t3]. A \
+program turns them into references.
+- Where a finding names its source (a document, table or URL), name the source once in the \
+sentence. Of what was fetched from the web say on which day, and how old a figure was by then if \
+it says so.
+- Where findings disagree, are partial, or have a limitation that changes what the reader may \
+conclude, say so where it matters, in half a sentence.
 - A program adds a list of what is missing below your text. Do not write one.
 
-contradictions lists each disagreement between findings, and how you settled it. confidence, from 0 to 1, is how \
-likely a careful reader with all sources would agree with the complete answer; it is not above that of the findings.
+contradictions lists each disagreement between findings, and how you settled it. confidence, from \
+0 to 1, is how likely a careful reader with all sources would agree with the complete answer; it \
+is not above that of the findings.
 
 {DATA_RULE}"""
 
-SHORT_SYNTHESIS_SYSTEM = f"""From the findings of worker agents you write the answer to the goal, for the person who \
-asked.
+SHORT_SYNTHESIS_SYSTEM = f"""From the findings of worker agents you write the answer to the goal, \
+for the person who asked.
 
 - Begin with the answer itself, in one to three sentences, in the language of the goal.
-- Use only what the findings say. Each figure, with its unit and period, stands as it stands there: a program compares \
-them. Compute nothing.
+- Use only what the findings say. Each figure, with its unit and period, stands as it stands \
+there: a program compares them. Compute nothing.
 - After each statement put the id of its finding in square brackets, such as [t1].
 - Where a finding does not answer its subtask, say so.
 
 {DATA_RULE}"""
 
-DIGEST_SYSTEM = f"""You supervise worker agents. There are more findings than one prompt can hold. Condense some of \
-them for the author of the answer.
+DIGEST_SYSTEM = f"""You supervise worker agents. There are more findings than one prompt can hold. \
+Condense some of them for the author of the answer.
 
-- Keep every figure with its unit, period and source, and every limitation. Drop repetition and wording.
+- Keep every figure with its unit, period and source, and every limitation. Drop repetition and \
+wording.
 - After each statement put the ids of the findings that support it in square brackets, such as [t3].
 - Add nothing of your own. Where findings disagree, keep both sides with their ids.
 - Reply with the condensed text only.
@@ -202,8 +207,9 @@ def synthesis_request(
     if draft is not None:
         parts.append(tag(DRAFT, draft))
         parts.append(
-            "The draft already contains what earlier findings said. Keep its statements with their ids, unless a "
-            "finding below corrects them. Only the findings that came later follow."
+            "The draft already contains what earlier findings said. Keep its statements with "
+            "their ids, unless a finding below corrects them. Only the findings that came later "
+            "follow."
         )
     parts.append(findings_block(findings))
     if any(finding.role == DIGEST for finding in findings):
@@ -227,8 +233,10 @@ _LAST_WORDS = {
     "digest": "Condense these findings.",
 }
 _JSON_WORDS = (
-    "\nanswer_json gives the facts of the answer in the form that was asked for. Take every value from the findings: a "
-    "program compares each of them. Use null, where the form allows it, for a value that no finding has."
+    "\n"
+    "answer_json gives the facts of the answer in the form that was asked for. Take every value "
+    "from the findings: a program compares each of them. Use null, where the form allows it, for "
+    "a value that no finding has."
 )
 
 

@@ -147,8 +147,9 @@ class DailySpend:
             now = datetime.now(UTC)
             ends = datetime.combine(self._day + _DAY, datetime.min.time(), UTC)
             why = (
-                f"the ceiling of {money(ceiling)} a day is reached (SUPERVISOR_DAILY_USD, {money(spent)} spent since "
-                f"00:00 UTC): calls begin again at {ends:%Y-%m-%d %H:%M} UTC"
+                f"the ceiling of {money(ceiling)} a day is reached (SUPERVISOR_DAILY_USD, "
+                f"{money(spent)} spent since 00:00 UTC): calls begin again at "
+                f"{ends:%Y-%m-%d %H:%M} UTC"
             )
             return NoCall(why, min(ends - now, _LOOK_AGAIN), is_over=True)
         if self._in_flight and spent + sum(self._in_flight) + estimate > ceiling:

@@ -23,15 +23,15 @@ CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a b
 Number = int | float
 
 _GRAMMAR = (
-    "An expression consists of numbers, + - * / // % and ** for powers, parentheses, pi, e, and the functions sqrt, "
-    "log, log10, exp, round, abs, min, max, sum, mean, pow, floor, ceil. Write numbers without units and without "
-    "thousands separators."
+    "An expression consists of numbers, + - * / // % and ** for powers, parentheses, pi, e, and "
+    "the functions sqrt, log, log10, exp, round, abs, min, max, sum, mean, pow, floor, ceil. "
+    "Write numbers without units and without thousands separators."
 )
 _NOT_COMPUTABLE = f"This is not an expression that can be computed. {_GRAMMAR}"
 _SQL = re.compile(r"\b(select|from|where|count|avg|case)\b", re.IGNORECASE)
 _IS_QUERY = (
-    "This is a query, and no expression of numbers. Make it with the tool that runs queries, with names of columns as "
-    f"the list of tables has them. {_GRAMMAR}"
+    "This is a query, and no expression of numbers. Make it with the tool that runs queries, with "
+    f"names of columns as the list of tables has them. {_GRAMMAR}"
 )
 _TOO_LARGE = f"A value is above {CALCULATOR_MAGNITUDE:g}, which is too large to compute."
 
@@ -147,12 +147,12 @@ async def _read_attachment(arguments: ReadAttachment, context: ToolContext) -> T
 
 
 _CALCULATE = (
-    "Computes one arithmetic expression exactly. Use it for every number that is not copied from a source, also for "
-    "differences, shares and growth rates."
+    "Computes one arithmetic expression exactly. Use it for every number that is not copied from "
+    "a source, also for differences, shares and growth rates."
 )
 _ATTACHMENT = (
-    "Returns the text of an attachment of this subtask, given its name. A very long one is cut; what is left out can "
-    "be read from an offset on."
+    "Returns the text of an attachment of this subtask, given its name. A very long one is cut; "
+    "what is left out can be read from an offset on."
 )
 PLAIN: dict[str, Tool[Any]] = {
     "attachment": Tool("read_attachment", _ATTACHMENT, ReadAttachment, _read_attachment, reads_attachments=True),

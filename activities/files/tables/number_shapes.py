@@ -31,8 +31,8 @@ _SIGNS = {
     "kr": "kr", "kr.": "kr", "zł": "PLN", "Kč": "CZK", "Ft": "HUF",
 }  # fmt: skip
 _CODES = (
-    "EUR USD GBP CHF JPY CNY INR RUB BRL CAD AUD NZD SEK NOK DKK PLN CZK HUF RON BGN TRY UAH ILS KRW THB VND IDR MYR "
-    "PHP SGD HKD TWD MXN ARS CLP COP PEN ZAR NGN EGP KES SAR AED QAR KWD"
+    "EUR USD GBP CHF JPY CNY INR RUB BRL CAD AUD NZD SEK NOK DKK PLN CZK HUF RON BGN TRY UAH ILS "
+    "KRW THB VND IDR MYR PHP SGD HKD TWD MXN ARS CLP COP PEN ZAR NGN EGP KES SAR AED QAR KWD"
 )
 CURRENCIES = _SIGNS | {code: code for code in _CODES.split()}
 """The unit of each sign and code of a currency. A sign of several currencies, such as $, is its own unit."""

@@ -21,23 +21,26 @@ _COLUMNS = 2000  # of all tables: more than a model reads
 _VALUES = 20  # of a text column
 _VALUE_CHARS = 60
 _FORM = (
-    "its connection string is not of the form postgresql://USER:PASSWORD@HOST/DATABASE, or a certificate that it needs "
-    "is not there"
+    "its connection string is not of the form postgresql://USER:PASSWORD@HOST/DATABASE, or a "
+    "certificate that it needs is not there"
 )
 _DESCRIBE = f"""
 SELECT CASE WHEN n.nspname = 'public' THEN '' ELSE quote_ident(n.nspname) || '.' END
     || quote_ident(c.relname) AS "table", greatest(c.reltuples, 0)::bigint AS rows,
   left(obj_description(c.oid, 'pg_class'), 500) AS about, quote_ident(a.attname) AS sql,
   format_type(a.atttypid, a.atttypmod) AS type, left(col_description(c.oid, a.attnum), 500) AS note,
-  t.typcategory = 'S' AS is_text, s.n_distinct, (s.most_common_vals::text::text[])[1:{_VALUES}] AS common,
+  t.typcategory = 'S' AS is_text, s.n_distinct, (s.most_common_vals::text::text[])[1:{_VALUES}] AS \
+common,
   s.histogram_bounds::text::text[] AS bounds
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-LEFT JOIN pg_catalog.pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
+LEFT JOIN pg_catalog.pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND \
+s.attname = a.attname
   AND s.inherited = (c.relkind = 'p')
-WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT c.relispartition AND n.nspname !~ '^(pg_|information_schema$)'
+WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT c.relispartition AND n.nspname !~ \
+'^(pg_|information_schema$)'
   AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
   AND n.nspname || c.relname !~ '[".]'
 ORDER BY n.nspname <> 'public', n.nspname, c.relname, a.attnum LIMIT {_COLUMNS}
@@ -126,8 +129,9 @@ async def _connected(url: str, times: JsonObject, work: Work) -> JsonObject:
         async with asyncio.timeout(times["statement"] + times["connect"]):  # a server that is silent from now on
             await connection.transaction(readonly=True).start()
             await connection.execute(
-                f"SET LOCAL statement_timeout = '{times['statement']}s'; SET LOCAL lock_timeout = '{times['lock']}s'; "
-                "SET LOCAL search_path = ''; SET LOCAL standard_conforming_strings = on"
+                f"SET LOCAL statement_timeout = '{times['statement']}s'; SET LOCAL lock_timeout = "
+                f"'{times['lock']}s'; SET LOCAL search_path = ''; SET LOCAL "
+                "standard_conforming_strings = on"
             )
             # As the driver has them, months are days.
             await connection.set_type_codec("interval", schema="pg_catalog", encoder=str, decoder=str, format="text")

@@ -66,8 +66,9 @@ class WebTools(ToolSource):
             except NotFetched as error:
                 raise ValueError(f"options.hosts: '{host}': {error}") from None
         description = (
-            "Returns the text of a page of the web: HTML, plain text, JSON or PDF. Its URL has to stand exactly so in "
-            f"your subtask or in an attachment of it, or to be of one of these hosts: {self._hosts}."
+            "Returns the text of a page of the web: HTML, plain text, JSON or PDF. Its URL has to "
+            "stand exactly so in your subtask or in an attachment of it, or to be of one of these "
+            f"hosts: {self._hosts}."
         )
         return [
             Tool(name, description, WebFetch, self._fetch, outside=True, reads="public", returns="untrusted")
