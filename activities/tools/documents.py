@@ -35,7 +35,7 @@ _READ = (
 
 
 class DocumentOptions(StrictModel):
-    """Options of both kinds: `documents` is a pattern for the team's files; the run's are included."""
+    """Options of both kinds: `documents` is a pattern for the team's files, to which a run adds."""
 
     documents: str = ""
 
@@ -124,7 +124,8 @@ class Library:
             found = await self._cache.search(self._reports, match, _SEARCH_HITS, run_id)
         except (BoundExceeded, Failed) as problem:
             why = one_line(clean(str(problem)), limits.SENTENCE_BYTES)
-            raise ToolMisuse(f"The documents can't be searched: {why}\n{self.catalogue()}") from None
+            problem = f"The documents can't be searched: {why}"
+            raise ToolMisuse(f"{problem}\n{self.catalogue()}") from None
         return [self._format_hit(*hit) for hit in found["hits"]], found["left_out"]
 
     def _format_hit(self, name: str, place: str, passage: str) -> tuple[str, str]:

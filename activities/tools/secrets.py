@@ -7,7 +7,7 @@ from temporal_supervisor.supervision.base.trust import unshared
 
 
 class Secrets:
-    """The values of the secrets that team files name. They go only to the servers that name them."""
+    """The secrets that team files name. Their values go only to the servers that name them."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder

@@ -75,7 +75,8 @@ SQL_CHARS = 5000  # more is a program, not a question
 SQL_CHILD_BYTES = 768 * 1024 * 1024
 SQL_CELL_CHARS = 300
 _WORDS_BYTES = 2000  # of words of the house in one output
-_ONE_TABLE_CHARS = 200_000  # of a table that is asked for by name: as much as a tool's output is kept
+# Of a table that is asked for by name: as much as is kept of a tool's output.
+_ONE_TABLE_CHARS = 200_000
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
@@ -96,7 +97,7 @@ _QUERY_WORDS = (
 
 
 class Database:
-    """The tables that a database user may read; `url` names the secret with the connection string."""
+    """The tables that a database user may read; `url` names the secret with the address."""
 
     def __init__(self, url: str, secrets: Secrets) -> None:
         """Raises ValueError if the driver is not installed."""
@@ -133,7 +134,7 @@ class Database:
         return "" if is_here else self._name
 
     async def load(self, run: Files | None = None) -> "Database":
-        """Returns itself with its tables described. Raises ToolMisuse if they cannot be read now."""
+        """Returns itself with its tables described. Raises ToolMisuse if that fails now."""
         if time.monotonic() - self._described <= _DESCRIBED_SECONDS:
             return self
         described = await self._query_process("", "describe")
@@ -268,7 +269,12 @@ def _engines(module: str) -> ChildProcesses:
 class TableTools(ToolSource):
     """The tools over some tables. `tools` maps the name of each tool to its kind."""
 
-    def __init__(self, data: Files | Database, tools: dict[str, str], options: TableOptions) -> None:
+    def __init__(
+        self,
+        data: Files | Database,
+        tools: dict[str, str],
+        options: TableOptions,
+    ) -> None:
         self._store = data if isinstance(data, Database) else FileData(data, TableStore)
         self._tools = tools
         self._options = options

@@ -35,7 +35,8 @@ def site_of(url: str) -> Site:
     Raises NotFetched for a URL that programs may interpret differently.
     """
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise NotFetched("a URL has no blanks and none but ASCII characters: write xn-- in names, %XX elsewhere")
+        rule = "a URL has no blanks and none but ASCII characters"
+        raise NotFetched(f"{rule}: write xn-- in names, %XX elsewhere")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -50,7 +51,8 @@ def site_of(url: str) -> Site:
     except ValueError:
         *_, last = labels = host.split(".")
         if not all(map(_LABEL.fullmatch, labels)) or not last[0].isalpha():
-            raise NotFetched(f"'{host}' is neither the name of a host nor an IP in its plain form") from None
+            neither = "is neither the name of a host nor an IP in its plain form"
+            raise NotFetched(f"'{host}' {neither}") from None
     return Site(parts.scheme, host, _PORTS[parts.scheme] if port is None else port)
 
 
