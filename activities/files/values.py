@@ -46,7 +46,7 @@ _READABLE = (*TABLES, *DOCUMENTS, ".json", ".zip")
 
 
 DATA_TOML = "data.toml"
-"""The name of a file that says how the tables beside it are read. One counts: that of the folder itself."""
+"""The name of a file that says how the tables beside it are read; only the folder's own counts."""
 
 
 def is_data(name: str) -> bool:
