@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
+from activities.contracts.run_contracts import (
+    CallTerms,
+    FindingRefs,
+    SupervisorCall,
+    SupervisorReply,
+)
 from activities.prompts.agent_prompts import (
     DATA_RULE,
     block,
@@ -28,7 +33,13 @@ from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import ATTEMPT, CANDIDATE, ERROR, GOAL, SUBTASK
+from temporal_supervisor.supervision.base.prompt_marks import (
+    ATTEMPT,
+    CANDIDATE,
+    ERROR,
+    GOAL,
+    SUBTASK,
+)
 from temporal_supervisor.supervision.base.text import cut, one_line
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Subtask
@@ -40,7 +51,7 @@ from temporal_supervisor.supervision.results.hearsay import KnownFinding, KnownT
 
 
 class RefineInput(SupervisorCall):
-    """A failed subtask attempt whose description is to be refined; `tried_ref` is its conversation."""
+    """A failed subtask attempt, with its conversation at `tried_ref`, to be described better."""
 
     team_ref: str
     subtask_id: str
@@ -53,8 +64,12 @@ class RefineInput(SupervisorCall):
     @property
     def terms(self) -> CallTerms:
         """Names the step after the attempt."""
-        step, summary = f"refine.{self.subtask_id}.{self.attempt}", f"{self.subtask_id} after a failure"
-        return CallTerms(step, f"refine {self.subtask_id}", summary, limits.REFINE_MAX_TOKENS)
+        return CallTerms(
+            f"refine.{self.subtask_id}.{self.attempt}",
+            f"refine {self.subtask_id}",
+            f"{self.subtask_id} after a failure",
+            limits.REFINE_MAX_TOKENS,
+        )
 
 
 class RefineReply(SupervisorReply):
@@ -85,8 +100,18 @@ to show that it is missing.
 {DATA_RULE}"""
 
 
-def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means: str, story: str = "") -> str:
-    """Returns the prompt for a better description, from the role's `means` and the failed attempt."""
+def refine_request(
+    goal: str,
+    subtask: Subtask,
+    role: str,
+    error: Problem,
+    means: str,
+    story: str = "",
+) -> str:
+    """Returns the prompt for a better description.
+
+    `means` are the role's tools and data, `story` is the failed attempt.
+    """
     parts = [
         tag(GOAL, goal),
         tag(SUBTASK, subtask.description),
@@ -101,21 +126,29 @@ def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means
 
 async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
     """Returns a refined description; the old one stays if it is not concrete enough."""
-    subtask = (await read_plan(desk.store, call.plan_ref)).subtask(call.subtask_id)
+    plan = await read_plan(desk.store, call.plan_ref)
+    subtask = plan.subtask(call.subtask_id)
     if call.description_ref is not None:
-        subtask = subtask.model_copy(update={"description": await read_text(desk.store, call.description_ref)})
-    goal, story = await read_text(desk.store, call.goal_ref), ""
-    with contextlib.suppress(ArtifactError):  # a description is rewritten from the error alone rather than not at all
-        story = await attempt_story(desk.calls.conversations, call.tried_ref) if call.tried_ref else ""
-    loaded, catalogue = await desk.teams.load(call.team_ref), await desk.teams.catalogue(call.team_ref)
+        current = await read_text(desk.store, call.description_ref)
+        subtask = subtask.model_copy(update={"description": current})
+    goal = await read_text(desk.store, call.goal_ref)
+    story = ""
+    if call.tried_ref:
+        # A description is rewritten from the error alone rather than not at all.
+        with contextlib.suppress(ArtifactError):
+            story = await attempt_story(desk.calls.conversations, call.tried_ref)
+    loaded = await desk.teams.load(call.team_ref)
+    catalogue = await desk.teams.catalogue(call.team_ref)
     role = next((role for role in loaded.team.roles if role.name == call.role), None)
     means = role_means(role, loaded.toolbox, catalogue)
 
     async def write_prompt(tokens: int) -> str:
-        return refine_request(goal, subtask, call.role, call.error, means, cut(story, list_bytes(tokens)))
+        shown = cut(story, list_bytes(tokens))
+        return refine_request(goal, subtask, call.role, call.error, means, shown)
 
-    reply, draft = await ask_model(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, write_prompt)
-    # A worker agent's brief is a ground for its figures: what was made up here would be found there.
+    form = DescriptionDraft
+    reply, draft = await ask_model(desk, call, RefineReply, REFINE_SYSTEM, form, write_prompt)
+    # A brief is a ground for the figures of its agent: what was made up here would be found there.
     known = KnownTexts([goal, subtask.description, call.error.message, story, means])
     description = ""
     if draft:
@@ -144,7 +177,8 @@ class ReviewInput(SupervisorCall):
     def terms(self) -> CallTerms:
         """Names the step after the round."""
         again = ".2" if self.problems else ""
-        return CallTerms(f"review.{self.round}{again}", "the review", f"round {self.round}", limits.REVIEW_MAX_TOKENS)
+        step = f"review.{self.round}{again}"
+        return CallTerms(step, "the review", f"round {self.round}", limits.REVIEW_MAX_TOKENS)
 
 
 class ReviewReply(SupervisorReply):
@@ -183,6 +217,7 @@ class ReviewDraft(Model):
 
 
 _DIFFER = "These findings differ."
+_EXAMPLES = "Of the subtasks for each item some examples follow; the others were worked on alike."
 
 REVIEW_SYSTEM = f"""You supervise worker agents. You check their findings against the goal.
 
@@ -225,12 +260,17 @@ def review_request(
     """
     listed = described(subtasks, room)
     if any(subtask.for_each for subtask in subtasks):
-        listed += "\nOf the subtasks for each item some examples follow; the others were worked on alike."
-    before = [f"- {subtask_id}: {one_line(said, limits.PARAGRAPH_BYTES)}" for subtask_id, said in former.items()]
-    asked = [tag("former_verdicts", "\n".join(["In the round before you asked for:", *before]))] if before else []
+        listed += f"\n{_EXAMPLES}"
     shown = findings_block(findings, with_evidence=True)
-    again = [repair("review", problems)] if problems else []
-    return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, *again, "Review the findings."])
+    parts = [tag(GOAL, goal), tag("subtasks", listed), shown]
+    if former:
+        lines = ["In the round before you asked for:"]
+        for subtask_id, feedback in former.items():
+            lines.append(f"- {subtask_id}: {one_line(feedback, limits.PARAGRAPH_BYTES)}")
+        parts.append(tag("former_verdicts", "\n".join(lines)))
+    if problems:
+        parts.append(repair("review", problems))
+    return "\n\n".join([*parts, "Review the findings."])
 
 
 def _conflicts(
@@ -257,25 +297,33 @@ def _conflicts(
 
 async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     """Returns feedback on the findings that fall short, and conflicts between findings."""
-    plan, goal = await read_plan(desk.store, call.plan_ref), await read_text(desk.store, call.goal_ref)
+    plan = await read_plan(desk.store, call.plan_ref)
+    goal = await read_text(desk.store, call.goal_ref)
     reviewed = list(dict.fromkeys(finding.subtask_id for finding in call.findings))
     subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed or subtask.for_each]
 
     async def write_prompt(tokens: int) -> str:
-        room, problems = list_bytes(tokens), call.problems
-        write = partial(review_request, goal, subtasks, former=call.former, room=room, problems=problems)
+        write = partial(
+            review_request,
+            goal,
+            subtasks,
+            former=call.former,
+            room=list_bytes(tokens),
+            problems=call.problems,
+        )
         return await with_findings(desk.store, call.findings, write, tokens)
 
-    reply, draft = await ask_model(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, write_prompt)
+    form = ReviewDraft
+    reply, draft = await ask_model(desk, call, ReviewReply, REVIEW_SYSTEM, form, write_prompt)
     if draft is None:
         return reply
 
     findings = await known_findings(desk.store, call.findings)
-    given = [goal, *(subtask.whole for subtask in plan.subtasks)]
-    says_anything = _says_anything(draft)
-    outputs = await outputs_behind(desk.store, findings) if says_anything else []
+    outputs: list[str] = []
     known = KnownTexts([])
-    if says_anything:
+    if _says_anything(draft):
+        given = [goal, *(subtask.whole for subtask in plan.subtasks)]
+        outputs = await outputs_behind(desk.store, findings)
         known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
     asked = {subtask.id: subtask.whole for subtask in plan.subtasks}
     by_id = {finding.subtask_id: finding for finding in findings}
@@ -303,11 +351,12 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
 
 
 def _says_anything(draft: ReviewDraft) -> bool:
-    return any(not verdict.ok for verdict in draft.verdicts) or bool(draft.conflicts or draft.missing)
+    refuses = any(not verdict.ok for verdict in draft.verdicts)
+    return refuses or bool(draft.conflicts or draft.missing)
 
 
 def _has_effect(feedback: str, asked: str, finding: KnownFinding, outputs: list[str]) -> bool:
-    """True if a refusal counts: code has doubts, too, or the refusal names what code can confirm."""
+    """True if a refusal counts: code has doubts, too, or can confirm what the refusal names."""
     if not finding.is_all_found or finding.record.outcome == "partial":
         return True
     return names_a_fault(feedback, asked, finding.text, finding.calls, outputs)
@@ -374,31 +423,41 @@ both hold in their own sense.
 {DATA_RULE}"""
 
 
-def judge_request(question: str, goal: str, description: str, findings: list[FindingExcerpt]) -> str:
+def judge_request(
+    question: Literal["select", "conflict"],
+    goal: str,
+    description: str,
+    findings: list[FindingExcerpt],
+) -> str:
     """Returns the prompt of a choice or a conflict, its candidates numbered from 1."""
-    candidates = [
-        f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
-        for number, finding in enumerate(findings, 1)
-    ]
-    selects = question == "select"
-    about, last = (SUBTASK, "Choose the best candidate.") if selects else ("conflict", "Settle the conflict.")
-    return "\n\n".join([tag(GOAL, goal), tag(about, description), block("candidates", candidates), last])
+    candidates = []
+    for number, finding in enumerate(findings, 1):
+        shown = finding_block(finding, with_evidence=True)
+        candidates.append(f'<{CANDIDATE} number="{number}">\n{shown}\n</{CANDIDATE}>')
+    if question == "select":
+        about, last_words = tag(SUBTASK, description), "Choose the best candidate."
+    else:
+        about, last_words = tag("conflict", description), "Settle the conflict."
+    return "\n\n".join([tag(GOAL, goal), about, block("candidates", candidates), last_words])
 
 
 async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
     """Returns the judge's choice; None if there is none, or if the reply is unreadable."""
-    write = partial(judge_request, call.question, await read_text(desk.store, call.goal_ref), call.description)
-    text = partial(with_findings, desk.store, call.findings, write)
+    goal = await read_text(desk.store, call.goal_ref)
+    write = partial(judge_request, call.question, goal, call.description)
+    write_prompt = partial(with_findings, desk.store, call.findings, write)
     system = SELECT_SYSTEM if call.question == "select" else CONFLICT_SYSTEM
-    reply, judged = await ask_model(desk, call, JudgeReply, system, JudgementDraft, text)
-    if judged is not None:
-        chosen = judged.choice or 0
-        reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
-        goal, findings = await read_text(desk.store, call.goal_ref), await known_findings(desk.store, call.findings)
-        outputs = await outputs_behind(desk.store, findings)
-        given = [goal, call.description]
-        known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
-        reply.resolution = cut(known.known_sentences(judged.reason), limits.PARAGRAPH_BYTES)
+    reply, judged = await ask_model(desk, call, JudgeReply, system, JudgementDraft, write_prompt)
+    if judged is None:
+        return reply
+
+    chosen = judged.choice or 0
+    reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
+    findings = await known_findings(desk.store, call.findings)
+    outputs = await outputs_behind(desk.store, findings)
+    given = [goal, call.description]
+    known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
+    reply.resolution = cut(known.known_sentences(judged.reason), limits.PARAGRAPH_BYTES)
     return reply
 
 

@@ -191,10 +191,11 @@ def planner_system(
     tools = [] if fields.short else [tool for role in roles for tool in role.tools] + team.toolbox
     described = _tool_lines(tools, toolbox)
     of_team = team.planning.instructions.strip()
+    about = one_line(team.description, limits.LINE_BYTES)
     parts = [
         "You supervise worker agents. You split a goal into subtasks and give each to one role. "
         "You do not do the subtasks yourself.",
-        f"The team: {one_line(team.description, limits.LINE_BYTES)}" if team.description.strip() else "",
+        f"The team: {about}" if about else "",
         f"{ROLES}\n{listed}",
         "\n".join(["Tools of these roles:", *described]) if described else "",
         f"How to plan\n{_rules(mode, fields, team.toolbox, call)}",
@@ -207,10 +208,12 @@ def planner_system(
 def role_means(role: Role | None, toolbox: Toolbox, catalogue: str) -> str:
     """Returns the tools and data of a role, as far as they are known."""
     described = _tool_lines(role.tools, toolbox) if role else []
-    parts = ["\n".join(["Its tools:", *described])] if described else ["It has no tools of its own."]
-    if described and catalogue:
-        parts.append(f"The data of its team:\n{tag(DATA, catalogue)}")
-    return "\n\n".join(parts)
+    if not described:
+        return "It has no tools of its own."
+    means = "\n".join(["Its tools:", *described])
+    if not catalogue:
+        return means
+    return f"{means}\n\nThe data of its team:\n{tag(DATA, catalogue)}"
 
 
 def _tool_lines(names: Iterable[str], toolbox: Toolbox) -> list[str]:
@@ -219,6 +222,15 @@ def _tool_lines(names: Iterable[str], toolbox: Toolbox) -> list[str]:
         + " (a person approves each call)" * (tool.approve == "always")
         for tool in toolbox.tools_named(names)
     ]
+
+
+_FORM_WORDS = """\
+The answer is to fill this form. Name in each description the fields that its finding has to \
+give:"""
+_BUSY_WORDS = """\
+Worker agents that are busy now. Of two roles that can do a subtask, choose the one with fewer:"""
+_MISSING_WORDS = """\
+A review found that this is missing for the goal. Add subtasks for what can be found out:"""
 
 
 def planner_request(
@@ -237,22 +249,21 @@ def planner_request(
     `busy` the lines of `load_lines`.
     """
     lines = [tag(GOAL, goal)]
-    if catalogue:  # names of files and columns, and words about them, are others' texts: no instructions
+    if catalogue:
+        # Names of files and columns, and words about them, are others' texts: no instructions.
         lines += ["Data that the tools of the roles can read:", tag(DATA, catalogue)]
     if form:
-        words = "The answer is to fill this form. Name in each description the fields that its finding has to give:"
-        lines += [words, tag("answer_form", form)]
+        lines += [_FORM_WORDS, tag("answer_form", form)]
     if attachments:
-        shown = block(ATTACHMENTS, [attachment_block(name, text) for name, text in attachments.items()])
-        lines += ["The beginnings of the attachments:", shown]
+        beginnings = [attachment_block(name, text) for name, text in attachments.items()]
+        lines += ["The beginnings of the attachments:", block(ATTACHMENTS, beginnings)]
     if busy:
-        words = "Worker agents that are busy now. Of two roles that can do a subtask, choose the one with fewer:"
-        lines += [words, tag(AT_WORK, "\n".join(busy))]
+        lines += [_BUSY_WORDS, tag(AT_WORK, "\n".join(busy))]
     if plan_so_far:
         lines.append(plan_so_far)
-    if points := [f"- {point}" for point in missing]:
-        words = "A review found that this is missing for the goal. Add subtasks for what can be found out:"
-        lines += [words, tag(MISSING_POINTS, "\n".join(points))]
+    points = [f"- {point}" for point in missing]
+    if points:
+        lines += [_MISSING_WORDS, tag(MISSING_POINTS, "\n".join(points))]
     return "\n\n".join(filter(None, [*lines, last_words]))
 
 
@@ -268,21 +279,34 @@ def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_
 
     `room` is the bytes of all descriptions, and of all outcomes.
     """
-    notes, previous = {note.subtask_id: note for note in done}, previous.folded()
-    share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
-    replaced, listed = replacements(previous.subtasks), []
-    for subtask in previous.subtasks:
-        after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
-        after += f' replaced_by="{", ".join(replaced[subtask.id])}"' if replaced.get(subtask.id) else ""
-        note = notes.get(subtask.id) or WorkNote(subtask_id=subtask.id, role=subtask.role, state="waiting", note="")
-        text = one_line(note.note, share)
+    notes = {note.subtask_id: note for note in done}
+    subtasks = previous.folded().subtasks
+    share = _note_bytes(room // max(1, len(subtasks)))
+    replaced = replacements(subtasks)
+    listed = []
+    for subtask in subtasks:
+        note = notes.get(subtask.id)
+        role = note.role if note else subtask.role
+        state = note.state if note else "waiting"
+        outcome = one_line(note.note, share) if note else ""
+        others = ""
+        if subtask.depends_on:
+            others += f' depends_on="{", ".join(subtask.depends_on)}"'
+        if replaced.get(subtask.id):
+            others += f' replaced_by="{", ".join(replaced[subtask.id])}"'
         lines = [
-            f'<{PLANNED} id="{subtask.id}" role="{note.role}" state="{note.state}"{after}>',
+            f'<{PLANNED} id="{subtask.id}" role="{role}" state="{state}"{others}>',
             plain(one_line(subtask.description, share)),
-            *([tag(OUTCOME, text)] if text else []),
         ]
+        if outcome:
+            lines.append(tag(OUTCOME, outcome))
         listed.append("\n".join([*lines, f"</{PLANNED}>"]))
     return block("plan_so_far", listed)
+
+
+def _note_bytes(share: int) -> int:
+    """Returns the bytes for the text on one subtask that has this share of the room."""
+    return min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, share))
 
 
 _EARLIER_RULES = f"""\
@@ -306,8 +330,8 @@ def earlier_words(works: Sequence[EarlierWork], room: int) -> str:
 
 
 def _earlier_parts(work: EarlierWork, room: int) -> Iterator[str]:
-    equal = room // max(1, 2 * min(_EARLIER_SHOWN, len(work.findings)))
-    share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, equal))
+    """Yields the lines on one earlier run: its goal, its answer, and its findings."""
+    share = _note_bytes(room // max(1, 2 * min(_EARLIER_SHOWN, len(work.findings))))
     yield plain(f"Run {work.place} was asked: {one_line(work.goal, limits.PARAGRAPH_BYTES)}")
     if work.answer:
         yield plain(f"Its answer: {cut(work.answer, room // 2)}")
@@ -325,9 +349,13 @@ def plan_change(comment: str) -> str:
 
 
 def _role_line(role: Role, *, short: bool = False) -> str:
-    extras = [f"tools: {', '.join(role.tools) or 'none'}"] if role.team is None else ["tools: those of its own team"]
+    tools = "those of its own team"
+    if role.team is None:
+        tools = ", ".join(role.tools) or "none"
+    extras = [f"tools: {tools}"]
     if role.person is not None:
-        extras.append("a person, who gets the description and the findings it depends on, and replies in writing")
+        gets = "the description and the findings it depends on"
+        extras.append(f"a person, who gets {gets}, and replies in writing")
     if role.ask:
         extras.append("may ask a person")
     if role.grounding == "knowledge":
