@@ -16,7 +16,7 @@ from activities.contracts.run_contracts import (
     SupervisorCall,
     SupervisorReply,
 )
-from activities.prompts.agent_prompts import (
+from activities.prompts.prompt_parts import (
     DATA_RULE,
     block,
     described,

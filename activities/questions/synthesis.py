@@ -17,7 +17,7 @@ from activities.contracts.run_contracts import (
     SupervisorReply,
 )
 from activities.model.journalled_call import Answered
-from activities.prompts.agent_prompts import (
+from activities.prompts.prompt_parts import (
     DATA_RULE,
     contradiction_block,
     described,
@@ -93,6 +93,11 @@ class SynthesisInput(SupervisorCall):
         return CallTerms(f"synthesis.{self.number}", product, summary, self.max_tokens)
 
 
+_FIX_CLAIMS = """\
+Take each as it stands in a finding and cite that, write its calculation beside it, or leave it \
+out"""
+
+
 class SynthesisReply(SupervisorReply):
     """The answer, and the `bytes` of its whole text; `problems` say why its JSON cannot be used.
 
@@ -109,18 +114,20 @@ class SynthesisReply(SupervisorReply):
     @property
     def unsupported_claims(self) -> list[str]:
         """The claims that no finding supports, as the author of the answer reads them."""
-        listed = self.answer.unsupported
-        return [item.text if item.where == ANSWER else f"{item.text} ({item.where})" for item in listed]
+        claims = []
+        for item in self.answer.unsupported:
+            claims.append(item.text if item.where == ANSWER else f"{item.text} ({item.where})")
+        return claims
 
     @property
     def to_fix(self) -> list[str]:
         """Everything with which the answer goes back to its author; empty if it is good."""
-        if not (claims := self.unsupported_claims):
+        claims = self.unsupported_claims
+        if not claims:
             return self.problems
         shown = "; ".join(claims[: limits.UNSUPPORTED_SHOWN])
         said = f"these are in no finding, or not in the finding cited beside them: {shown}"
-        fix = "Take each as it stands in a finding and cite that, write its calculation beside it, or leave it out"
-        return [*self.problems, f"{said}. {fix}"]
+        return [*self.problems, f"{said}. {_FIX_CLAIMS}"]
 
 
 class AnswerDraft(Model):
@@ -409,7 +416,8 @@ def _look_up(
     checked = check(text, sources, citable)
     reply.supported = sum(bool(claim.source) for claim in checked)
     doubtful = [item for item in (*call.doubtful, *miscited) if item in text]
-    unsupported = [Unsupported(text=item, where=ANSWER) for item in found_nowhere(checked, doubtful)]
+    nowhere = found_nowhere(checked, doubtful)
+    unsupported = [Unsupported(text=item, where=ANSWER) for item in nowhere]
     missing = ((path, said) for path, said, is_found in fields if not is_found)
     for path, said in islice(missing, limits.UNSUPPORTED_SHOWN):
         unsupported.append(Unsupported(text=said, where=path))

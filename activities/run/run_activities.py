@@ -30,7 +30,14 @@ from activities.contracts.run_contracts import (
 )
 from activities.contracts.turn_contracts import BacklogInput
 from activities.files.file_cache import FileEntry
-from activities.files.manifest import MANIFEST_TYPE, FilesRefused, Manifest, adopt_files, is_text, read_manifest
+from activities.files.manifest import (
+    MANIFEST_TYPE,
+    FilesRefused,
+    Manifest,
+    adopt_files,
+    is_text,
+    read_manifest,
+)
 from activities.files.values import DATA_TOML, is_data
 from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore
@@ -38,7 +45,8 @@ from activities.model.endpoint_probe import EndpointProbe
 from activities.model.journalled_call import usage_of
 from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
-from activities.prompts.agent_prompts import already_done, finding_block, tag
+from activities.prompts.agent_prompts import already_done
+from activities.prompts.prompt_parts import finding_block, tag
 from activities.replies import answer_schema
 from activities.reuse.beginnings import (
     begun_run,
@@ -310,7 +318,8 @@ class RunActivities:
         if brief.effects:
             parts.append(already_done(brief.effects))
         if brief.feedback:
-            parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
+            short = "An earlier answer to this fell short."
+            parts.append(f"{short} Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
     async def _copy_attachments(
@@ -353,7 +362,8 @@ class RunActivities:
         try:
             return texts, await adopt_files(self.store, run.run_id, manifests)
         except ArtifactMissing as missing:
-            raise invalid_request(f"a file of the attachments is no longer stored: {missing}") from None
+            lost = "a file of the attachments is no longer stored"
+            raise invalid_request(f"{lost}: {missing}") from None
         except FilesRefused as refused:
             raise invalid_request(f"the attachments hold {refused}") from None
 
@@ -563,11 +573,13 @@ def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
     patience = limits.ENDPOINT_PATIENCE.total_seconds()
     if known.address and not known.asked:
         windows = ", ".join(f"{known.traits(model).window:,} tokens of {model}" for model in models)
-        return [f"the model endpoint {known.address} did not answer within {patience:.0f} s: assumed {windows}"]
+        late = f"did not answer within {patience:.0f} s"
+        return [f"the model endpoint {known.address} {late}: assumed {windows}"]
     unlisted = [model for model in models if model not in known.names]
     if not (known.names and unlisted):
         return []
-    words = f"the model endpoint {known.address} does not list {', '.join(unlisted)}; it has {known.shown_names()}"
+    lacks = f"the model endpoint {known.address} does not list {', '.join(unlisted)}"
+    words = f"{lacks}; it has {known.shown_names()}"
     return [f"{words}: name one with SUPERVISOR_SUPERVISOR_MODEL and SUPERVISOR_WORKER_MODEL"]
 
 
@@ -580,6 +592,7 @@ def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
         return []
     names = ", ".join(unpriced)
     if request.budget.usd != Budget().usd:
+        problem = f"the price of {names} is unknown, so dollars can't be counted"
         helps = "use models with a known price, or set budget.tokens and leave usd out"
-        raise invalid_request(f"budget.usd: the price of {names} is unknown, so dollars can't be counted: {helps}")
+        raise invalid_request(f"budget.usd: {problem}: {helps}")
     return [f"the dollar budget is not kept: the price of {names} is unknown"]
