@@ -16,7 +16,6 @@ from temporal_supervisor.supervision.contract.finding import (
     ArtifactRef,
     Finding,
     Labels,
-    OptionalFacts,
     Read,
     Readings,
 )

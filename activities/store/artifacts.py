@@ -446,8 +446,9 @@ class ArtifactStore:
         try:
             yield
         except (BaseError, OSError) as error:
-            text = f"artifact store {self.url} could not {doing}: {backend_message(error)}. {self._fix}"
-            raise ArtifactUnavailable(text) from None
+            problem = f"artifact store {self.url} could not {doing}"
+            words = f"{problem}: {backend_message(error)}. {self._fix}"
+            raise ArtifactUnavailable(words) from None
 
 
 def text_of(data: bytes) -> str:

@@ -34,7 +34,8 @@ class RunGrant(Model):
 
 async def write_grant(store: ArtifactStore, grant: RunGrant) -> str:
     """Stores a grant. Returns its reference."""
-    return await store.put_hashed(partial(named_key, "grant", grant.run_id), grant.model_dump_json().encode())
+    key_for = partial(named_key, "grant", grant.run_id)
+    return await store.put_hashed(key_for, grant.model_dump_json().encode())
 
 
 async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | None:
