@@ -1,12 +1,12 @@
 """The prompts of worker agents, and the words with which calls and findings go back to them.
 
-Plain functions of values. `prompt_parts` has the parts of all prompts, `activities/questions` those
+Plain functions of values. `prompt_blocks` has the parts of all prompts, `activities/questions` those
 of the supervisor.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from activities.prompts.prompt_parts import (
+from activities.prompts.prompt_blocks import (
     MATERIAL,
     attachment_block,
     block,

@@ -16,7 +16,7 @@ from activities.contracts.run_contracts import (
     SupervisorCall,
     SupervisorReply,
 )
-from activities.prompts.prompt_parts import (
+from activities.prompts.prompt_blocks import (
     DATA_RULE,
     block,
     described,

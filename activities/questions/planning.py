@@ -14,7 +14,7 @@ from activities.model.port import (
     user_message,
 )
 from activities.model.pricing import price
-from activities.prompts.prompt_parts import repair
+from activities.prompts.prompt_blocks import repair
 from activities.questions.items import RunData, shortened
 from activities.questions.planner import Planner
 from activities.questions.planning_prompts import (

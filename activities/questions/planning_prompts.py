@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from activities.contracts.run_contracts import PlanInput, WorkNote
-from activities.prompts.prompt_parts import DATA_RULE, attachment_block, block, plain, tag
+from activities.prompts.prompt_blocks import DATA_RULE, attachment_block, block, plain, tag
 from activities.questions.plan_forms import PlanFields
 from activities.teams.toolbox import Toolbox
 from temporal_supervisor.supervision.base import limits

@@ -12,7 +12,7 @@ from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import CacheUse, ModelMessage, user_message
 from activities.model.prompt_fit import PromptWriter
-from activities.prompts.prompt_parts import steering
+from activities.prompts.prompt_blocks import steering
 from activities.questions.other_runs import OtherRuns
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams

@@ -17,7 +17,7 @@ from activities.contracts.run_contracts import (
     SupervisorReply,
 )
 from activities.model.journalled_call import Answered
-from activities.prompts.prompt_parts import (
+from activities.prompts.prompt_blocks import (
     DATA_RULE,
     contradiction_block,
     described,

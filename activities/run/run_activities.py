@@ -46,7 +46,7 @@ from activities.model.journalled_call import usage_of
 from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import already_done
-from activities.prompts.prompt_parts import finding_block, tag
+from activities.prompts.prompt_blocks import finding_block, tag
 from activities.replies import answer_schema
 from activities.reuse.beginnings import (
     begun_run,

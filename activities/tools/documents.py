@@ -124,8 +124,8 @@ class Library:
             found = await self._cache.search(self._reports, match, _SEARCH_HITS, run_id)
         except (BoundExceeded, Failed) as problem:
             why = one_line(clean(str(problem)), limits.SENTENCE_BYTES)
-            problem = f"The documents can't be searched: {why}"
-            raise ToolMisuse(f"{problem}\n{self.catalogue()}") from None
+            failed = f"The documents can't be searched: {why}"
+            raise ToolMisuse(f"{failed}\n{self.catalogue()}") from None
         return [self._format_hit(*hit) for hit in found["hits"]], found["left_out"]
 
     def _format_hit(self, name: str, place: str, passage: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from activities.contracts.run_contracts import DependencyRef
-from activities.prompts.prompt_parts import findings_block
+from activities.prompts.prompt_blocks import findings_block
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from activities.store.contents import read_contents
 from activities.store.reading import FindingExcerpt, read_findings, with_findings

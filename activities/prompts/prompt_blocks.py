@@ -51,7 +51,7 @@ def block(name: str, parts: Iterable[str]) -> str:
 
 
 def finding_block(finding: FindingExcerpt, with_evidence: bool = False) -> str:
-    """Returns one finding between tags: its subtask, role, limits, sources and, if asked, checks."""
+    """Returns one finding between tags, with its limits, its sources and, if asked, its checks."""
     record = finding.record
     limiting = {
         f'confidence="{record.confidence or 0:.2f}"': record.confidence is not None,
