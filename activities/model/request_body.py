@@ -136,11 +136,13 @@ def request_body(
         "system": request.system,
         "messages": request.messages,
     }
+
     if request.tools:
         eager = profile.eager_input_streaming
         body["tools"] = [_tool_definition(tool, eager) for tool in request.tools]
         if request.concludes:
             body["tool_choice"] = {"type": "none"}
+
     if request.effort is not None and profile.effort:
         body["output_config"] = {"effort": request.effort}
     schema = request.output_schema
@@ -151,6 +153,7 @@ def request_body(
             body["output_config"] = {**body.get("output_config", {}), "format": format_}
         if shows_form or not constrained:
             body |= _asking_in_words(schema, body["system"], body["messages"])
+
     if profile.thinking:
         body["thinking"] = _THINKING
     return _with_breakpoints(body, request.cache if profile.cache_control else "none")

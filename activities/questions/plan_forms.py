@@ -133,6 +133,7 @@ def _subtask(fields: PlanFields) -> type[Model]:
         more["capabilities"] = _optional(list[known], needed)
     if len(fields.roles) > 1:
         more["candidate_roles"] = _optional(list[names], "Other roles for the candidates.")
+
     if fields.several:
         importance: Any = Literal["required", "optional"]
         more["importance"] = _optional(importance, "Leave it out if it is required.")
@@ -141,6 +142,7 @@ def _subtask(fields: PlanFields) -> type[Model]:
     candidates = f"Independent attempts, at most {limits.CANDIDATES}. Leave it out for one."
     more["candidates"] = _optional(int, candidates)
     more["estimated_tokens"] = _optional(int, _ESTIMATE)
+
     if fields.attachments:
         read = "The attachments that the subtask must read, by name."
         more["attachments"] = _optional(list[str], read)
@@ -148,6 +150,7 @@ def _subtask(fields: PlanFields) -> type[Model]:
         most = "The most items for which for_each makes a subtask. Leave it out for all."
         more["for_each"] = _optional(str, _FOR_EACH.format(_kinds(fields)))
         more["max_items"] = _optional(int, most)
+
     return _form(
         "SubtaskDraft",
         id=str,

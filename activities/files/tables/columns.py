@@ -143,15 +143,17 @@ def _decide_open(
             notes = (f"{name}: {why}, or be a decimal mark: nobody can tell, so it stays text",)
             readings[name] = ColumnReading(why=why, written=dotted[0].written, notes=notes)
             continue
+
         if dots and (commas or proving):
             other = f"{cells.written!r} may be a list"
             if commas:
                 other = f"column {commas[0]!r} has decimal commas"
             why = f"column {dots[0]!r} has decimal dots, {other}"
-            doubt = f"nobody can tell what {cells.written!r} is ({why})"
-            notes = (f"{name}: {doubt}, so it stays text",)
+            unclear = f"nobody can tell what {cells.written!r} is ({why})"
+            notes = (f"{name}: {unclear}, so it stays text",)
             readings[name] = ColumnReading(why=why, written=cells.written, notes=notes)
             continue
+
         mark, why = ".", UNDECIDED
         if commas:
             mark, why = ",", f"column {commas[0]!r} has decimal commas"
