@@ -1,7 +1,7 @@
 """The prompts of worker agents, and the words with which calls and findings go back to them.
 
-Plain functions of values. `prompt_blocks` has the parts of all prompts, `activities/questions` those
-of the supervisor.
+Plain functions of values. `prompt_blocks` has the parts of all prompts, `activities/questions` the
+prompts of the supervisor.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -176,7 +176,7 @@ class Expansions:
 
     @activity.defn
     async def expand_plan(self, call: ExpandInput) -> ExpandReply:
-        """Returns the stored plan with a subtask for each item of a template; none without items."""
+        """Returns the stored plan with subtasks for a template's items; none without items."""
         plan = await read_plan(self.store, call.plan_ref)
         template = plan.subtask(call.template)
         items, found, problem = await self._items(call, template.for_each or "")

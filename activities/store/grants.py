@@ -28,7 +28,7 @@ class RunGrant(Model):
     reuse_from: list[str] = []
 
     def covers(self, workflow_id: str) -> bool:
-        """True for the supervisor's own workflow and its descendants, whose ids begin with its own."""
+        """True for the supervisor's workflow and its descendants, whose ids begin with its own."""
         return workflow_id == self.workflow_id or workflow_id.startswith(f"{self.workflow_id}/")
 
 

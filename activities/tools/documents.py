@@ -34,6 +34,10 @@ _READ = (
 )
 
 
+_ID_WORDS = """\
+The id of the document, as a search or the subtask shows it in square brackets."""
+
+
 class DocumentOptions(StrictModel):
     """Options of both kinds: `documents` is a pattern for the team's files, to which a run adds."""
 
@@ -62,7 +66,7 @@ class ReadDocument(Arguments):
         Field(
             min_length=1,
             max_length=300,
-            description="The id of the document, as a search or the subtask shows it in square brackets.",
+            description=_ID_WORDS,
         ),
     ]
     place: Annotated[
