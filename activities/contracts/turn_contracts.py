@@ -16,6 +16,7 @@ from temporal_supervisor.supervision.contract.finding import (
     ArtifactRef,
     Finding,
     Labels,
+    OptionalFacts,
     Read,
     Readings,
 )

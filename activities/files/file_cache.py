@@ -219,9 +219,8 @@ class FileCache:
 
         Raises BoundExceeded and Failed.
         """
-        asked = (str(await self.index(reports, owner)), match, most)
-        found: JsonObject = await self._small.call(owner, _SEARCH_TIME, "search_documents", *asked)
-        return found
+        index = await self.index(reports, owner)
+        return await self._in_document(owner, "search_documents", str(index), match, most)
 
     async def text(self, file: str, place: str, owner: str) -> JsonObject:
         """Returns the `text` of a document from a place on, or the `known` places.
@@ -243,8 +242,14 @@ class FileCache:
 
         Raises BoundExceeded and Failed.
         """
-        asked = (file, most, chars, is_pdf)
-        found: JsonObject = await self._small.call(owner, _SEARCH_TIME, "first_lines", *asked)
+        return await self._in_document(owner, "first_lines", file, most, chars, is_pdf)
+
+    async def _in_document(self, owner: str, function: str, *asked: Any) -> JsonObject:
+        """Calls a function that reads documents, in a child process.
+
+        Raises BoundExceeded and Failed.
+        """
+        found: JsonObject = await self._small.call(owner, _SEARCH_TIME, function, *asked)
         return found
 
     async def rows(self, file: str, count: int, owner: str) -> list[str]:

@@ -279,6 +279,7 @@ def _as_tool_run(output: object) -> ToolRun:
         asks=output.asks,
         choices=output.choices,
         readings=[one_line(clean(reading), limits.SOURCE_BYTES) for reading in readings],
+        facts=output.facts,
     )
 
 

@@ -13,7 +13,7 @@ from markdown_it.utils import read_fixture_file
 
 from activities.contracts.run_contracts import Published, RunFacts
 from activities.model.conversation import ConversationStore, Entry, Opening
-from activities.model.port import Json, ModelMessage, ModelUsage
+from activities.model.port import ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactStore
 from activities.store.store_urls import open_store
 from temporal_supervisor.console.base.command import Access
