@@ -214,19 +214,19 @@ class FileCache:
             await asyncio.to_thread(self._make_room)
         return index
 
-    async def search(self, reports: list[FileReport], match: str, most: int, owner: str) -> JsonObject:
-        """Returns the `hits`, [name, place, text] of the best passages, and `left_out` documents.
-
-        Raises BoundExceeded and Failed.
-        """
+    async def search(
+        self,
+        reports: list[FileReport],
+        match: str,
+        most: int,
+        owner: str,
+    ) -> JsonObject:
+        """Returns the best passages as `hits`, [name, place, text], and `left_out` documents."""
         index = await self.index(reports, owner)
         return await self._in_document(owner, "search_documents", str(index), match, most)
 
     async def text(self, file: str, place: str, owner: str) -> JsonObject:
-        """Returns the `text` of a document from a place on, or the `known` places.
-
-        Raises BoundExceeded and Failed.
-        """
+        """Returns the `text` of a document from a place on, or the `known` places."""
         return await self._in_document(owner, "read_text_from", file, place)
 
     async def first_lines(
@@ -238,17 +238,11 @@ class FileCache:
         is_pdf: bool,
         owner: str,
     ) -> JsonObject:
-        """Returns the first non-empty `lines` of a text, cut to `chars`, and the `count` of all.
-
-        Raises BoundExceeded and Failed.
-        """
+        """Returns the first non-empty `lines` of a text, cut to `chars`, and the `count` of all."""
         return await self._in_document(owner, "first_lines", file, most, chars, is_pdf)
 
     async def _in_document(self, owner: str, function: str, *asked: Any) -> JsonObject:
-        """Calls a function that reads documents, in a child process.
-
-        Raises BoundExceeded and Failed.
-        """
+        """Calls a function that reads documents. Raises BoundExceeded and Failed."""
         found: JsonObject = await self._small.call(owner, _SEARCH_TIME, function, *asked)
         return found
 
@@ -429,7 +423,12 @@ def _is_usable(reading: asyncio.Task[list[FileReport]]) -> bool:
     return are_there(reports)
 
 
-async def _tables_in(document: JsonObject, children: ChildProcesses, owner: str, *asked: Any) -> JsonObject:
+async def _tables_in(
+    document: JsonObject,
+    children: ChildProcesses,
+    owner: str,
+    *asked: Any,
+) -> JsonObject:
     """Returns the tables in a document, and the document with notes on unreadable tables."""
     try:
         found: JsonObject = await children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
