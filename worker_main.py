@@ -34,8 +34,9 @@ from activities.reuse.saved_findings import SavedFindings
 from activities.run.notices import NoticeActivities
 from activities.run.orphans import Orphans
 from activities.run.run_activities import DefaultModels, RunActivities
-from activities.store.artifacts import ArtifactStore, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.store_reports import StoreWaits
+from activities.store.store_urls import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
 from activities.tools.secrets import Secrets

@@ -49,7 +49,8 @@ class _AttemptBeats:
         """
         self._at_risk = now
         if self._task:
-            self._task.set_name(f"{self._info.activity_type} of run {self._info.workflow_id}" if now else "waits")
+            at_work = f"{self._info.activity_type} of run {self._info.workflow_id}"
+            self._task.set_name(at_work if now else "waits")
 
     async def announce(self) -> None:
         """Returns once the server knows the state of this attempt, if an earlier one died."""
@@ -103,7 +104,8 @@ async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
             activity.logger.warning("a result can't be stored yet: %s", error)
             async with waiting():
                 if attempt and pause > limits.STORE_RETRY_INITIAL:  # the second try has failed
-                    attempt.send()  # the root looks there for what is held, so the server has to know it first
+                    # The root looks there for what is held, so the server has to know it first.
+                    attempt.send()
                     await asyncio.sleep(limits.HEARTBEAT_SENT.total_seconds())
                     await attempt.report(str(error))
                 await asyncio.sleep(pause.total_seconds())
@@ -137,7 +139,8 @@ async def beating(report: Report = _unheard) -> AsyncIterator[None]:
         await attempt.announce()
         yield
     except (Exception, asyncio.CancelledError) as error:
-        activity.heartbeat({**attempt.details(), "ended": activity.info().attempt})  # this one came to its end
+        # This attempt came to its end: its process did not die.
+        activity.heartbeat({**attempt.details(), "ended": activity.info().attempt})
         reason = activity.cancellation_details()
         if isinstance(error, asyncio.CancelledError) and reason and reason.not_found:
             raise SupervisionError(ErrorKind.CANCELLED, "stopped: its workflow is gone") from None

@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import JsonValue
 from temporalio.client import Client
 
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.artifacts import ArtifactStore
+from activities.store.store_urls import open_store
 from temporal_supervisor.runtime.connection import connect, namespace_id
 from temporal_supervisor.runtime.encryption import Keys, read_keys
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer

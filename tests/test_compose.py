@@ -17,7 +17,7 @@ import pytest
 import yaml
 from temporalio.client import Client
 
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from temporal_supervisor.runtime.search_attributes import WANTED, usable
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from temporal_supervisor.runtime.server.temporal_binary import find_temporal

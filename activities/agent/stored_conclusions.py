@@ -74,10 +74,7 @@ async def store_conclusion(
     if labels.untrusted and policy.is_quarantined(role) and is_whole:
         conclusion = agent_tools.Conclusion("", conclusion.confidence, [], conclusion.outcome)
         labels = labels.model_copy(update={"untrusted": ""})
-    cells: list[str] = []
-    for path, cell in agent_tools.cells_of(output):
-        cells.append(f"- {path or 'output'}: {_cell(path, cell)}")
-    text = "\n\n".join(filter(None, [conclusion.text, "\n".join(cells)]))
+    text = _with_cells(conclusion.text, output)
 
     chain = await calls.conversations.chain(answered.head)
     grounds = await turn.grounds(answered.head)
@@ -88,6 +85,7 @@ async def store_conclusion(
         others = await read_others(turn)
         question = subtask_of(chain)
         doubts = await doubts_of(calls, answered.head, question, grounds.texts, others, text)
+
     is_ungrounded = needs_data(role, turn.toolbox) and not grounds.has_any
     known = grounds.links(untrusted=bool(answered.labels.untrusted))
     shown_text = without_links(text, known)  # claims are those of what was written
@@ -105,6 +103,7 @@ async def store_conclusion(
         evidence=grounds.calls[-_EVIDENCE_CALLS:],
         labels=labels,
     )
+
     finding = Finding(
         **record.model_dump(exclude={"checked", "evidence"}),
         artifacts=grounds.artifacts[:_SOURCES],
@@ -120,6 +119,14 @@ async def store_conclusion(
     if not conclusion.items and not output:
         empty = _emptiness(text, chain, grounds, is_ungrounded, role)
     return StoredConclusion(finding, misfit, is_ungrounded, empty)
+
+
+def _with_cells(text: str, output: JsonValue) -> str:
+    """Returns the text of a finding with a line for each value of its output."""
+    cells: list[str] = []
+    for path, cell in agent_tools.cells_of(output):
+        cells.append(f"- {path or 'output'}: {_cell(path, cell)}")
+    return "\n\n".join(filter(None, [text, "\n".join(cells)]))
 
 
 def _shown_claims(claims: list[CheckedClaim]) -> list[CheckedClaim]:

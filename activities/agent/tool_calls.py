@@ -53,7 +53,11 @@ from temporal_supervisor.supervision.agent.agent_tools import page, page_chars, 
 from temporal_supervisor.supervision.base import limits, spans
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
 from temporal_supervisor.supervision.base.json_object import JsonObject
-from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
+from temporal_supervisor.supervision.base.prompt_marks import (
+    ASK_TOOL,
+    FINISH_TOOL,
+    READ_OUTPUT_TOOL,
+)
 from temporal_supervisor.supervision.base.store_keys import effect_keys
 from temporal_supervisor.supervision.base.text import clean, cut, one_line
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
@@ -203,7 +207,8 @@ class ToolActivities:
             if stored is not None:
                 return ToolReply.model_validate_json(stored)
             unknown = await self._reply(request, ToolRun(UNKNOWN_OUTCOME, is_error=True))
-            return unknown.model_copy(update={"effect": f"{done} was begun, its outcome is unknown"})
+            effect = f"{done} was begun, its outcome is unknown"
+            return unknown.model_copy(update={"effect": effect})
         began_at = datetime.now(UTC)
         reply = await self._reply(request, await run())
         if not reply.asks:

@@ -15,8 +15,19 @@ from typing import Any
 import duckdb
 
 from activities.files import document_files, table_files
-from activities.files.descriptions import FileDescription, TableDescription, as_json, describe, described_tables
-from activities.files.document_index import first_lines, index_documents, read_text_from, search_documents
+from activities.files.descriptions import (
+    FileDescription,
+    TableDescription,
+    as_json,
+    describe,
+    described_tables,
+)
+from activities.files.document_index import (
+    first_lines,
+    index_documents,
+    read_text_from,
+    search_documents,
+)
 from activities.files.document_tables import FoundTable, TooMany, document_tables
 from activities.files.json_shapes import SHAPED_BYTES, table_rows
 from activities.files.report_room import FILE_CHARS, fitted
@@ -42,11 +53,25 @@ __all__ = [  # what the process serves
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
 _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
-# What a damaged zip, or one of an odd kind, is met with; a member's own name may be read first when it is opened.
-_DAMAGED = (NotImplementedError, OSError, UnicodeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
+# How a damaged zip fails, or one of an odd kind, in the archive or in a member.
+_DAMAGED = (
+    NotImplementedError,
+    OSError,
+    UnicodeError,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_CLUTTER = (".", "__MACOSX", "~$")  # files and folders of systems and programs begin so
 
 
-def convert(path: str, name: str, out: str, described: JsonObject | None = None, room: int = FILE_CHARS) -> JsonObject:
+def convert(
+    path: str,
+    name: str,
+    out: str,
+    described: JsonObject | None = None,
+    room: int = FILE_CHARS,
+) -> JsonObject:
     """Returns a report on a file, at most `room` characters long; its tables and text are in `out`.
 
     `described` is a person's description of the file. A report has `name`, `tables` [{name, file,
@@ -85,8 +110,9 @@ def convert(path: str, name: str, out: str, described: JsonObject | None = None,
 
 def _link_named(source: Path, name: str, folder: Path) -> Path:
     """Returns a link to a file, with the ending that readers need and the store's name lacks."""
-    suffix = PurePosixPath(name).suffix.lower()
-    named = folder / "named" / f"{table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
+    given = PurePosixPath(name)
+    suffix = given.suffix.lower() if is_data(name) else ""
+    named = folder / "named" / f"{table_name(given.stem)}{suffix}"
     named.parent.mkdir(parents=True, exist_ok=True)
     named.symlink_to(source)
     return named
@@ -104,16 +130,20 @@ def _convert_json(path: Path, folder: Path, described: FileDescription | None) -
             found = table_files.json_tables(path, folder, described)
             if _is_list_of_objects(start) or found[0]["rows"] > 1:
                 return {"tables": found}
+
     document = document_files.plain_document(path, folder)
-    if duckdb.execute("SELECT json_valid(content) FROM read_text(?)", [document["file"]]).fetchone() != (True,):
+    text = document["file"]
+    is_valid = duckdb.execute("SELECT json_valid(content) FROM read_text(?)", [text]).fetchone()
+    if is_valid != (True,):
         raise Unreadable("it is no whole JSON: something in it is wrong, or its end is missing")
     if document["chars"] > SHAPED_BYTES:
         return {"document": document}
-    rows = table_rows(Path(document["file"]))
+    rows = table_rows(Path(text))
     if rows is None:
         return {"document": document}
     said = _with_header(described, 1)
-    return {"document": document, "tables": table_files.row_tables([(path.stem, lambda: rows)], path, folder, said)}
+    tables = table_files.row_tables([(path.stem, lambda: rows)], path, folder, said)
+    return {"document": document, "tables": tables}
 
 
 def _is_list_of_objects(start: bytes) -> bool:
@@ -122,7 +152,11 @@ def _is_list_of_objects(start: bytes) -> bool:
 
 
 def convert_tables(
-    path: str, name: str, out: str, described: JsonObject | None = None, room: int = FILE_CHARS
+    path: str,
+    name: str,
+    out: str,
+    described: JsonObject | None = None,
+    room: int = FILE_CHARS,
 ) -> JsonObject:
     """Returns the `tables` in a document that fit the room, and `notes` on unreadable ones.
 
@@ -131,7 +165,7 @@ def convert_tables(
     folder = Path(out)
     said = FileDescription.model_validate(described) if described else None
     named = _link_named(Path(path), name, folder)
-    tables, notes = list[JsonObject](), list[str]()
+    tables: list[JsonObject] = []
     try:
         found, notes = _found_tables(named, folder)
         for number, table in enumerate(found, 1):
@@ -146,17 +180,21 @@ def convert_tables(
 
 def _found_tables(path: Path, folder: Path) -> tuple[list[FoundTable], list[str]]:
     """Returns the tables of a document, and a note if there are too many."""
-    found = list[FoundTable]()
+    found: list[FoundTable] = []
     try:
         for table in document_tables(path, folder):
             found.append(table)
-    except TooMany as too_many:
-        return found, [f"{too_many}"]
+    except TooMany as too_many:  # those before it count
+        return found, [str(too_many)]
     return found, []
 
 
 def _read_table(
-    table: FoundTable, sheet: str, path: Path, folder: Path, described: FileDescription | None
+    table: FoundTable,
+    sheet: str,
+    path: Path,
+    folder: Path,
+    described: FileDescription | None,
 ) -> list[JsonObject]:
     """Reads a table of a document like a table of a file, in a folder of its own."""
     own = folder / f"table-{sheet}"
@@ -167,7 +205,8 @@ def _read_table(
         if table.above:
             report["above"] = [table.above, *report.get("above", [])]
         if table.repeats:
-            report["notes"].append("cells over several rows or columns are repeated in each of them")
+            spanning = "cells over several rows or columns"
+            report["notes"].append(f"{spanning} are repeated in each of them")
     return tables
 
 
@@ -179,10 +218,13 @@ def _with_header(described: FileDescription | None, rows: int) -> TableDescripti
     if not rows:
         return described
     said = described or FileDescription()
-    header = list(range(1, rows + 1))
-    parts = {name: part if "header" in part.model_fields_set else part.model_copy(update={"header": header})
-             for name, part in said.parts.items()}  # fmt: skip
-    return said.model_copy(update={"header": said.header if said.header is not None else header, "parts": parts})
+    marked: dict[str, Any] = {"header": list(range(1, rows + 1))}
+    parts = {}
+    for name, part in said.parts.items():
+        has_own = "header" in part.model_fields_set
+        parts[name] = part if has_own else part.model_copy(update=marked)
+    of_file = marked if said.header is None else {}
+    return said.model_copy(update={**of_file, "parts": parts})
 
 
 def unpack(path: str, name: str, out: str, described: JsonObject | None = None) -> list[list[Any]]:
@@ -200,30 +242,46 @@ def unpack(path: str, name: str, out: str, described: JsonObject | None = None) 
 
 
 def _unpacked_files(path: str, name: str, out: str) -> list[list[str]]:
+    """Unpacks a zipped folder. Returns name, path and problem of each file."""
     try:
         with zipfile.ZipFile(path) as archive:
-            files = [info for info in archive.infolist() if not info.is_dir()]
-            clutter = (".", "__MACOSX", "~$")
-            members = [i for i in files if not any(p.startswith(clutter) for p in PurePosixPath(i.filename).parts)]
-            if len(members) > _MEMBERS or sum(info.file_size for info in members) > _UNPACKED_BYTES:
-                return [[name, "", f"it unpacks to more than {_MEMBERS} files or {_UNPACKED_BYTES >> 30} GiB"]]
-            return [_unpacked(archive, info, name, Path(out) / str(at)) for at, info in enumerate(members)]
+            members = [info for info in archive.infolist() if _is_member(info)]
+            size = sum(info.file_size for info in members)
+            if len(members) > _MEMBERS or size > _UNPACKED_BYTES:
+                most = f"{_MEMBERS} files or {_UNPACKED_BYTES >> 30} GiB"
+                return [[name, "", f"it unpacks to more than {most}"]]
+            unpacked = []
+            for at, info in enumerate(members):
+                inner = f"{name}/{info.filename}"
+                file, problem = _unpack_member(archive, info, Path(out) / str(at))
+                unpacked.append([inner, file, problem])
+            return unpacked
     except _DAMAGED as error:
         return [[name, "", f"it can't be unpacked: {error}"]]
 
 
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder: Path) -> list[str]:
-    inner = f"{name}/{info.filename}"
+def _is_member(info: zipfile.ZipInfo) -> bool:
+    """True for a file that a person put into the folder."""
+    parts = PurePosixPath(info.filename).parts
+    return not info.is_dir() and not any(part.startswith(_CLUTTER) for part in parts)
+
+
+def _unpack_member(
+    archive: zipfile.ZipFile,
+    info: zipfile.ZipInfo,
+    folder: Path,
+) -> tuple[str, str]:
+    """Unpacks a file into a folder of its own. Returns its path, or the problem with it."""
     if info.flag_bits & 1:
-        return [inner, "", "it is encrypted"]
+        return "", "it is encrypted"
     folder.mkdir(parents=True, exist_ok=True)
     unpacked = folder / "unpacked"
     try:
         with archive.open(info) as source, unpacked.open("wb") as target:
             shutil.copyfileobj(source, target)  # never more than the entry says
     except _DAMAGED as error:
-        return [inner, "", f"it can't be unpacked: {error}"]
-    return [inner, str(unpacked), ""]
+        return "", f"it can't be unpacked: {error}"
+    return str(unpacked), ""
 
 
 def read_rows(file: str, count: int) -> list[str]:

@@ -133,18 +133,28 @@ class DataDescription(StrictModel):
 
         A table is described together with its file, or alone.
         """
-        others = set(files) - {name}
-        whole = self.tables.get(name, TableDescription())
-        parts = {key: said for key, said in self.tables.items() if not _names_part_of(key, {name, *others})}
-        parts |= _parts_of(name, self.tables)
+        alone = _without_file(self.tables, {name, *files})
+        parts = {**alone, **_parts_of(name, self.tables)}
         if name not in self.tables and not parts:
             return None
-        return FileDescription(**{field: getattr(whole, field) for field in whole.model_fields_set}, parts=parts)
+        whole = self.tables.get(name, TableDescription())
+        own = {field: getattr(whole, field) for field in whole.model_fields_set}
+        return FileDescription(**own, parts=parts)
 
 
 def _parts_of(name: str, tables: Mapping[str, TableDescription]) -> dict[str, TableDescription]:
     """Returns the descriptions of the parts of a file, by their names in it."""
-    return {key[len(name) + 1 :]: said for key, said in tables.items() if key.startswith(f"{name}/")}
+    start = f"{name}/"
+    inside = {key: said for key, said in tables.items() if key.startswith(start)}
+    return {key.removeprefix(start): said for key, said in inside.items()}
+
+
+def _without_file(
+    tables: Mapping[str, TableDescription],
+    files: set[str],
+) -> dict[str, TableDescription]:
+    """Returns the descriptions of tables that are named without one of the files."""
+    return {key: said for key, said in tables.items() if not _names_part_of(key, files)}
 
 
 def _names_part_of(key: str, files: set[str]) -> bool:
@@ -162,9 +172,8 @@ class Written(NamedTuple):
 def read_description(text: str) -> Written:
     """Returns a parsed `data.toml`. Raises DescriptionRefused."""
     if len(text) > DESCRIPTION_BYTES:
-        raise DescriptionRefused(
-            f"it has more than {DESCRIPTION_BYTES >> 10} KiB: leave out what is as it would be read"
-        )
+        most = f"it has more than {DESCRIPTION_BYTES >> 10} KiB"
+        raise DescriptionRefused(f"{most}: leave out what is as it would be read")
     try:
         fields = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -180,25 +189,42 @@ def _said_by_parser(message: str) -> str:
     """Returns the parser's message, with the line in front."""
     found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message[:_SHOWN_CHARS], re.DOTALL)
     if found is None:
-        return f"it is no TOML: {one_line(message, limits.LINE_BYTES)}: put texts and names with dots into quotes"
+        advice = "put texts and names with dots into quotes"
+        return f"it is no TOML: {one_line(message, limits.LINE_BYTES)}: {advice}"
+    fault, line, column = found.groups()
     advice = "put texts, and names with dots or blanks, into quotes"
-    return f"line {found[2]}, column {found[3]}: it is no TOML: {one_line(found[1], limits.LINE_BYTES)}: {advice}"
+    where = f"line {line}, column {column}"
+    return f"{where}: it is no TOML: {one_line(fault, limits.LINE_BYTES)}: {advice}"
 
 
 def _complaints(error: ValidationError, lines: Mapping[tuple[str, ...], int]) -> list[str]:
     """Returns the faults of some fields, each after its line."""
-    said = dict[tuple[int | None, str], str]()
+    said: dict[tuple[int | None, str], str] = {}
     for item in error.errors(include_url=False, include_input=False):
         # The parts behind the last name are of a union or a list: no names of fields.
         place = tuple(part for part in map(str, item["loc"]) if part != "[key]")
-        line = next((lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in lines), None)
+        line = _nearest_line(place, lines)
         where = f"line {line}: " if line else ""
         field = next((part for part in reversed(place) if part in _FORMS), "")
         complaint = _complaint(place, field, item["type"], item["msg"])
         # A field of two forms has a complaint each.
         said.setdefault((line, field or complaint), f"{where}{complaint}")
-    shown = list(said.values())[:_MISTAKES]
-    return [*shown, f"and {len(said) - len(shown)} more"] if len(said) > len(shown) else shown
+    return _first_mistakes([*said.values()])
+
+
+def _nearest_line(place: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int | None:
+    """Returns the line of a field, or of what is around it."""
+    for end in range(len(place), 0, -1):
+        if place[:end] in lines:
+            return lines[place[:end]]
+    return None
+
+
+def _first_mistakes(found: list[str]) -> list[str]:
+    """Returns the mistakes that are shown at once, with the number of the others."""
+    if len(found) <= _MISTAKES:
+        return found
+    return [*found[:_MISTAKES], f"and {len(found) - _MISTAKES} more"]
 
 
 _FORMS = {
@@ -210,6 +236,7 @@ _FORMS = {
     "description": "write a text",
     "words": 'write a text for each word, such as revenue = "amount without returns"',
 }
+_TABLE = 'write it as in [tables."sales.csv"], and its columns as [tables."sales.csv".columns.x]'
 
 
 # The models of fields by their depth in the file; those of columns are deeper.
@@ -226,11 +253,13 @@ def _complaint(place: tuple[str, ...], field: str, kind: str, message: str) -> s
     model = _MODELS.get(len(place), ColumnDescription)
     name = place[-1]
     if kind == "extra_forbidden" and is_data(f".{name}"):
-        return f'a file is named in quotes: [tables."{place[-2]}.{one_line(name, limits.LINE_BYTES)}"]'
+        meant = f"{place[-2]}.{one_line(name, limits.LINE_BYTES)}"
+        return f'a file is named in quotes: [tables."{meant}"]'
     if kind == "extra_forbidden":
         known = list(model.model_fields)
-        return f"there is no field {quoted(name)}{did_you_mean(name, known) or ': there are ' + ', '.join(known)}"
-    advice = _FORMS.get(field, 'write it as in [tables."sales.csv"], and its columns as [tables."sales.csv".columns.x]')
+        helps = did_you_mean(name, known) or f": there are {', '.join(known)}"
+        return f"there is no field {quoted(name)}{helps}"
+    advice = _FORMS.get(field, _TABLE)
     return f"{quoted(field or name)} {one_line(message, limits.LINE_BYTES).lower()}: {advice}"
 
 
@@ -239,7 +268,7 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
 
     Keys inside texts may be among them.
     """
-    lines = dict[tuple[str, ...], int]()
+    lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\s*(\[[^\[].*\])\s*(#.*)?$", line)
@@ -249,7 +278,8 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
                 lines.setdefault(table[:end], number)
             continue
         key = re.match(r"""\s*+((?:[\w.\- ]++|"(?:[^"\\]|\\.)*+"|'[^']*+')++)=""", line)
-        if key and (path := _path(f"{key[1]} = 0")):
+        path = _path(f"{key[1]} = 0") if key else ()
+        if path:
             lines.setdefault((*table, *path), number)
     return lines
 
@@ -267,7 +297,7 @@ def _path(written: str) -> tuple[str, ...]:
     return tuple(path)
 
 
-# --- what fits no file ------------------------------------------------------------------------------
+# --- what fits no file ----------------------------------------------------------------------------
 
 
 class KnownTable(NamedTuple):
@@ -291,11 +321,15 @@ def mistakes(written: Written, files: list[str], tables: list[KnownTable]) -> li
         # It takes long among many names: those that are not shown are counted only.
         return did_you_mean(name, known) if next(looked_up) <= _MISTAKES else ""
 
-    found = list(_mistakes(written, files, tables, close))
-    return found if len(found) <= _MISTAKES else [*found[:_MISTAKES], f"and {len(found) - _MISTAKES} more"]
+    return _first_mistakes([*_mistakes(written, files, tables, close)])
 
 
-def _mistakes(written: Written, files: list[str], tables: list[KnownTable], close: Close) -> Iterator[str]:
+def _mistakes(
+    written: Written,
+    files: list[str],
+    tables: list[KnownTable],
+    close: Close,
+) -> Iterator[str]:
     for key, said in written.says.tables.items():
         meant = [table for table in tables if key in (table.file, f"{table.file}/{table.own}")]
         meant = meant or [table for table in tables if table.own == key]
@@ -305,28 +339,31 @@ def _mistakes(written: Written, files: list[str], tables: list[KnownTable], clos
             yield f"{where}{_no_table(key, files, tables, close)}"
             continue
         if len({table.file for table in meant}) > 1:
-            first = meant[0]
-            better = f"{first.file}/{first.own}"
-            yield f"{where}several files have a table {quoted(key)}: name its file, as in {quoted(better)}"
+            better = quoted(f"{meant[0].file}/{meant[0].own}")
+            several = f"several files have a table {quoted(key)}"
+            yield f"{where}{several}: name its file, as in {better}"
         if any(table.left_out for table in meant):
-            continue
+            continue  # it may be among the columns that are not known here
+
         known = dict.fromkeys(column for table in meant for column in table.columns)
         for column in said.columns:
             if column not in known:
                 line = written.lines.get(("tables", key, "columns", column), line)
-                meant_words = close(column, known) or f": it has {one_line(', '.join(known), limits.LINE_BYTES)}"
-                yield f"line {line}: {quoted(key)} has no column {quoted(column)}{meant_words}"
+                all_known = one_line(", ".join(known), limits.LINE_BYTES)
+                helps = close(column, known) or f": it has {all_known}"
+                yield f"line {line}: {quoted(key)} has no column {quoted(column)}{helps}"
 
 
 def _no_table(key: str, files: list[str], tables: list[KnownTable], close: Close) -> str:
     if key in files:
         return f"{quoted(key)} holds no table"
     known = dict.fromkeys([*(table.file for table in tables), *(table.own for table in tables)])
-    meant_words = close(key, known) or f": there are {one_line(', '.join(known), limits.LINE_BYTES) or 'none'}"
-    return f"there is no table {quoted(key)}{meant_words}"
+    all_known = one_line(", ".join(known), limits.LINE_BYTES) or "none"
+    helps = close(key, known) or f": there are {all_known}"
+    return f"there is no table {quoted(key)}{helps}"
 
 
-# --- what runs in a child process: descriptions and tables are both foreign -----------------------------
+# --- what runs in a child process: descriptions and tables are both foreign -----------------------
 
 
 def describe(path: str, names: list[str]) -> JsonObject:
@@ -345,8 +382,10 @@ def describe(path: str, names: list[str]) -> JsonObject:
         return {"problem": "it is no text in UTF-8: save it as such"}
     except DescriptionRefused as refused:
         return {"problem": str(refused)}
-    known, files = set(names), dict[str, list[Any]]()
-    alone = {key: said for key, said in written.says.tables.items() if not _names_part_of(key, known)}
+
+    known = set(names)
+    alone = _without_file(written.says.tables, known)
+    files: dict[str, list[Any]] = {}
     for name in names:
         said = written.says.of_file(name, known)
         if said is not None:
@@ -354,11 +393,20 @@ def describe(path: str, names: list[str]) -> JsonObject:
             reading = hashlib.sha256(said.reading.encode()).hexdigest() if said.reading else ""
             files[name] = [as_json(said.model_copy(update={"parts": own})), reading]
     lines = [[list(place), line] for place, line in written.lines.items()]
-    says = written.says.model_dump(mode="json", exclude_unset=True)
-    return {"says": says, "lines": lines, "files": files, "alone": {key: as_json(one) for key, one in alone.items()}}
+    return {
+        "says": written.says.model_dump(mode="json", exclude_unset=True),
+        "lines": lines,
+        "files": files,
+        "alone": {key: as_json(said) for key, said in alone.items()},
+    }
 
 
-def described_tables(says: JsonObject, lines: list[Any], names: list[str], tables: list[list[Any]]) -> JsonObject:
+def described_tables(
+    says: JsonObject,
+    lines: list[Any],
+    names: list[str],
+    tables: list[list[Any]],
+) -> JsonObject:
     """Returns the `mistakes` of a `data.toml` for some tables, and the words `about` each.
 
     A table is given as [file, own name, columns, number of others]. `about` has for each of them
@@ -366,9 +414,12 @@ def described_tables(says: JsonObject, lines: list[Any], names: list[str], table
     """
     data = DataDescription.model_validate(says)
     written = Written(data, {tuple(place): line for place, line in lines})
-    found = mistakes(written, names, [KnownTable(*table) for table in tables])
-    of_files = {name: data.of_file(name, set(names)) for name in {table[0] for table in tables}}
-    return {"mistakes": found, "about": [_words_on(of_files[file], own, columns) for file, own, columns, _ in tables]}
+    known = [KnownTable(*table) for table in tables]
+    of_files = {name: data.of_file(name, names) for name in {table.file for table in known}}
+    return {
+        "mistakes": mistakes(written, names, known),
+        "about": [_words_on(of_files[table.file], table.own, table.columns) for table in known],
+    }
 
 
 def _words_on(said: FileDescription | None, own: str, columns: list[str]) -> list[Any]:

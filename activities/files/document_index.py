@@ -4,17 +4,23 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 
 from activities.files.document_files import HEADING, PLACE_CHARS, text_passages
 from temporal_supervisor.supervision.base.json_object import JsonObject
 
-_INDEXED_CHARS = 250_000_000  # of all documents of an index: on the disk it takes some three times that
+# Of all documents of an index, which takes some three times that on the disk.
+_INDEXED_CHARS = 250_000_000
 _GROWTH = 10  # what passages repeat (title, place) makes a text at most so many times as long
 _SMALL_CHARS = 100_000  # of a text that may grow more
 _READ_CHARS = 190_000  # of one document: a little less than a tool's output is kept
 _PLACES_SHOWN = 30  # of a document, where the one asked for is none of them
+_BEST = """
+    SELECT name, place, text FROM passages WHERE passages MATCH ?
+    ORDER BY bm25(passages, 0, 0, 2, 2, 1)
+"""  # a word in a title or a heading counts twice
 # "3", "page 3", "S. 3"; not "chapter 3".
 _PAGE = re.compile(r"(?i)^(?:pages?|pp?\.?|seite|s\.?)?\s*(\d{1,4})$")
 
@@ -46,7 +52,8 @@ def _write(database: sqlite3.Connection, files: list[list[str]]) -> int:
         room = _INDEXED_CHARS
         for name, title, file in files:
             text = Path(file).read_text(encoding="utf-8")
-            taken = sum(len(title) + 2 * len(place) + len(passage) for place, passage in text_passages(text))
+            passages = text_passages(text)
+            taken = sum(len(title) + 2 * len(place) + len(passage) for place, passage in passages)
             if taken > min(room, max(_GROWTH * len(text), _SMALL_CHARS)):
                 database.execute("INSERT INTO left_out VALUES (?)", [name])
                 continue
@@ -62,14 +69,15 @@ def search_documents(index: str, match: str, most: int) -> JsonObject:
 
     There is one hit for each of the best documents.
     """
-    best = dict[str, tuple[str, str, str]]()
-    with contextlib.closing(sqlite3.connect(f"{Path(index).as_uri()}?mode=ro&immutable=1", uri=True)) as database:
-        found = "SELECT name, place, text FROM passages WHERE passages MATCH ? ORDER BY bm25(passages, 0, 0, 2, 2, 1)"
-        for name, place, passage in database.execute(found, [match]):
+    best: dict[str, tuple[str, str, str]] = {}
+    address = f"{Path(index).as_uri()}?mode=ro&immutable=1"
+    with contextlib.closing(sqlite3.connect(address, uri=True)) as database:
+        for name, place, passage in database.execute(_BEST, [match]):
             best.setdefault(name, (name, place, passage))
             if len(best) == most:
                 break
-        left_out = [name for (name,) in database.execute("SELECT name FROM left_out LIMIT ?", [most])]
+        others = database.execute("SELECT name FROM left_out LIMIT ?", [most])
+        left_out = [name for (name,) in others]
     return {"hits": list(best.values()), "left_out": left_out}
 
 
@@ -79,21 +87,24 @@ def read_text_from(file: str, place: str) -> JsonObject:
     An empty place is the beginning. A last line tells the number of missing characters.
     """
     text = Path(file).read_text(encoding="utf-8")
-    place = _PAGE.sub(r"p. \1", place.strip("# ")).casefold()[:PLACE_CHARS]
+    meant = _PAGE.sub(r"p. \1", place.strip("# ")).casefold()[:PLACE_CHARS]
     start: int | None = 0
-    if place:
-        places = ((mark[1].strip()[:PLACE_CHARS], mark.start()) for mark in HEADING.finditer(text))
-        start = next((at for name, at in places if name.casefold() == place), None)
+    if meant:
+        start = next((at for name, at in _places(text) if name.casefold() == meant), None)
     if start is None:
-        return {"known": [name for name, _ in zip(_places(text), range(_PLACES_SHOWN), strict=False)]}
+        return {"known": [name for name, _ in islice(_places(text), _PLACES_SHOWN)]}
+
     whole = len(text) - start
     shown = text[start : start + _READ_CHARS].strip()
-    cut = f"\n[cut: {whole - _READ_CHARS} of {whole} characters are left out]" if whole > _READ_CHARS else ""
-    return {"text": shown + cut}
+    if whole > _READ_CHARS:
+        shown += f"\n[cut: {whole - _READ_CHARS} of {whole} characters are left out]"
+    return {"text": shown}
 
 
-def _places(text: str) -> Iterator[str]:
-    return (mark[1].strip()[:PLACE_CHARS] for mark in HEADING.finditer(text))
+def _places(text: str) -> Iterator[tuple[str, int]]:
+    """Yields the headings of a text, each with its position."""
+    for heading in HEADING.finditer(text):
+        yield heading[1].strip()[:PLACE_CHARS], heading.start()
 
 
 def first_lines(file: str, most: int, chars: int, is_pdf: bool) -> JsonObject:
@@ -101,8 +112,9 @@ def first_lines(file: str, most: int, chars: int, is_pdf: bool) -> JsonObject:
 
     The heading of each page of a PDF is not counted.
     """
-    lines, count = list[str](), 0
-    with Path(file).open(encoding="utf-8", errors="replace", newline=None) as text:
+    lines: list[str] = []
+    count = 0
+    with Path(file).open(encoding="utf-8", errors="replace") as text:
         for part in text:
             for line in part.splitlines():
                 if not line.strip() or (is_pdf and line.startswith("## p. ")):

@@ -12,8 +12,7 @@ texts of its tables.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
@@ -54,7 +53,10 @@ class Span(NamedTuple):
 
 @dataclass
 class FoundTable:
-    """A table: its rows, the text above it, and the known number of its header's rows, else 0."""
+    """A table: its rows, the text above it, and the known number of its header's rows, else 0.
+
+    `repeats` is True if a cell spans several places, and its text is in each of them.
+    """
 
     rows: list[list[str]] = field(default_factory=list)
     above: str = ""
@@ -79,25 +81,25 @@ class SpannedRows:
 
     def row(self, cells: Iterable[Span]) -> list[str]:
         """Returns the next row."""
-        row = list[str]()
+        row: list[str] = []
         down: dict[int, tuple[int, str]] = {}
         self._fill(row, down)
         for cell in cells:
-            for at in range(min(cell.columns, _COLUMNS)):
-                if len(row) >= _COLUMNS:
-                    break
+            for _ in range(min(cell.columns, _COLUMNS - len(row))):
                 if cell.rows > 1:
                     down[len(row)] = (cell.rows - 1, cell.text)
                 row.append(cell.text)
-                # only between cells: what lies in the way of a wide one is an error of the page
-                if at == cell.columns - 1:
-                    self._fill(row, down)
+            # Between cells only: a text that spans down into a wide cell is an error of the page.
+            self._fill(row, down)
             self.repeats |= bool(cell.text) and (cell.columns > 1 or cell.rows > 1)
-        for at, (more, text) in self._down.items():
-            if at >= len(row):
-                row += [""] * (at - len(row)) + [text]
-                if more > 1:
-                    down[at] = (more - 1, text)
+
+        # The last cells of a row may be missing where texts span down from the rows above.
+        for column, (more, text) in self._down.items():
+            if column < len(row):
+                continue
+            row += [""] * (column - len(row)) + [text]
+            if more > 1:
+                down[column] = (more - 1, text)
         self._down = down
         return row
 
@@ -140,7 +142,10 @@ class _OpenTable:
 _HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)  # in the attribute `style`
 _TITLE = re.compile("h[1-6]|caption")
 _UNSEEN = {"script", "style", "template", "noscript", "title"}
-_VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+_VOID = {  # elements without an end
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
+    "wbr",
+}  # fmt: skip
 _BREAKS = {"br", "p", "div", "li", "tr"}
 
 
@@ -264,13 +269,16 @@ class _PageReader:
 def _count(written: str | None, most: int) -> int:
     """Returns the number in an attribute; 1 if there is none, or 0."""
     found = re.match(r"\s*(\d{1,5})", written or "", re.ASCII)
-    return min(int(found[1]) or 1, most) if found else 1
+    count = int(found[1]) if found else 0
+    return min(count or 1, most)
 
 
 def _header(headings: list[bool]) -> int:
     """Returns the number of header rows at the top; 0 if the page does not mark them."""
-    count = next((at for at, heading in enumerate(headings) if not heading), len(headings))
-    return count if count <= _HEADER_ROWS and count < len(headings) else 0
+    at_top = list(takewhile(bool, headings))
+    if len(at_top) == len(headings) or len(at_top) > _HEADER_ROWS:
+        return 0
+    return len(at_top)
 
 
 def html_tables(path: Path, out: Path) -> Iterator[FoundTable]:
@@ -293,7 +301,7 @@ def html_tables(path: Path, out: Path) -> Iterator[FoundTable]:
         raise stopped
 
 
-# --- Word -------------------------------------------------------------------------------------------
+# --- Word ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -316,59 +324,72 @@ def word_tables(path: Path, out: Path) -> Iterator[FoundTable]:
 
 
 def _word_tables(part: IO[bytes]) -> Iterator[FoundTable]:
-    tables, twice = list[_WordTable](), 0
+    """Yields the tables of a part of a Word file, whose elements are read one by one."""
+    open_tables: list[_WordTable] = []
+    open_twice = 0
     for event, element in ElementTree.iterparse(part, ("start", "end")):
-        name, begins = local_name(element.tag), event == "start"
-        twice += (1 if begins else -1) * (name in TWICE)
-        if name == "tbl" and begins:
-            for table in tables:
-                table.arranges = True
-            if len(tables) == _DEPTH:
-                raise TooMany(f"its tables are nested more than {_DEPTH} deep")
-            tables.append(_WordTable())
-        elif name == "tbl":
-            table = tables.pop()
+        name = local_name(element.tag)
+        if event == "start":
+            open_twice += name in TWICE
+            if name == "tbl":
+                _begin_word_table(open_tables)
+            continue
+
+        open_twice -= name in TWICE
+        if name == "tbl":
+            table = open_tables.pop()
             found = FoundTable(table.rows, "", _header(table.headings), table.repeats)
-            if found.is_data and not table.arranges and not twice:
+            if found.is_data and not table.arranges and not open_twice:
                 yield found
             element.clear()
-        elif name == "tr" and not begins and tables:
-            if not tables[-1].arranges:
-                _add_word_row(tables[-1], element)
+        elif name == "tr" and open_tables:
+            if not open_tables[-1].arranges:
+                _add_word_row(open_tables[-1], element)
             element.clear()  # it is in memory as a whole, the part is not
-        elif name == "p" and not begins and not tables:
+        elif name == "p" and not open_tables:
             element.clear()
+
+
+def _begin_word_table(open_tables: list[_WordTable]) -> None:
+    for table in open_tables:
+        table.arranges = True
+    if len(open_tables) == _DEPTH:
+        raise TooMany(f"its tables are nested more than {_DEPTH} deep")
+    open_tables.append(_WordTable())
 
 
 def _add_word_row(table: _WordTable, row: ElementTree.Element) -> None:
     """Adds a row, with the texts that reach down into it from the cells above."""
-    texts: list[str] = []
+    missing_before = _number(row.find("{*}trPr/{*}gridBefore"), default=0)
+    texts = [""] * min(_COLUMNS, missing_before)
     reaching: dict[int, str] = {}
-    texts += [""] * min(_COLUMNS, _number(row.find("{*}trPr/{*}gridBefore")) or 0)
     cells = row.findall(".//{*}tc")
     for cell in cells:
+        column = len(texts)
         text = _text("".join(word_texts(cell)))
+        width = min(_COLUMNS, _number(cell.find("{*}tcPr/{*}gridSpan"), default=1))
         merge = cell.find("{*}tcPr/{*}vMerge")
-        at = len(texts)
-        width = min(_COLUMNS, _number(cell.find("{*}tcPr/{*}gridSpan")) or 1)
-        # A cell that spans rows begins with `restart`; those below it have another value, or none.
-        if merge is not None and attribute(merge, "val") != "restart":
-            text = table.reaching.get(at, text)
         if merge is not None:
-            reaching[at] = text
+            # Of the cells of a span, the first has `restart`; those below another value, or none.
+            if attribute(merge, "val") != "restart":
+                text = table.reaching.get(column, text)
+            reaching[column] = text
         table.repeats |= bool(text) and (width > 1 or merge is not None)
         texts += [text] * width
+
     table.reaching = reaching
     if not any(texts):
         return
-    whole_width = len(set(texts)) == 1 and len(texts) > 1 and len(cells) == 1
-    table.rows.append(texts[:1] if whole_width else texts[:_COLUMNS])
+    has_whole_width = len(cells) == 1 and len(texts) > 1 and len(set(texts)) == 1
+    table.rows.append(texts[:1] if has_whole_width else texts[:_COLUMNS])
     table.headings.append(row.find("{*}trPr/{*}tblHeader") is not None)
 
 
-def _number(element: ElementTree.Element | None) -> int | None:
+def _number(element: ElementTree.Element | None, *, default: int) -> int:
+    """Returns the number in an element's attribute `val`; the default if there is none, or 0."""
     written = attribute(element, "val")
-    return int(written) if re.fullmatch(r"\d{1,4}", written, re.ASCII) else None
+    count = int(written) if re.fullmatch(r"\d{1,4}", written, re.ASCII) else 0
+    return count or default
 
 
 # --- Markdown -----------------------------------------------------------------------------------
@@ -383,7 +404,7 @@ _BATCH = 500  # rows that the library sees at a time: it keeps some KiB of each 
 def markdown_tables(path: Path, out: Path) -> Iterator[FoundTable]:
     """Yields the tables of a Markdown text, each with the heading above it."""
     lines = read_document(path, out).split("\n")
-    fence = heading = ""
+    fence = heading = ""  # the fence that is open, and the heading above the line
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -426,22 +447,22 @@ def _markdown_rows(lines: list[str]) -> list[list[str]]:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable("table")
-    inline = partial(_markdown_text, parser)
-    rows = list[list[str]]()
+    names_and_rule = lines[:2]
+    rows: list[list[str]] = []
     for start in range(2, max(3, len(lines)), _BATCH):
-        tokens = iter(parser.parse("\n".join([*lines[:2], *lines[start : start + _BATCH]])))
-        batch = list[list[str]]()
-        for token in tokens:
+        markdown = "\n".join([*names_and_rule, *lines[start : start + _BATCH]])
+        batch: list[list[str]] = []
+        for token in parser.parse(markdown):
             if token.type == "tr_open":
                 batch.append([])
             elif token.type == "inline" and batch:
-                batch[-1].append(inline(token.children))
+                batch[-1].append(_markdown_text(token.children))
         # The names of the columns come with each batch.
         rows += islice(batch, 1 if rows else 0, None)
     return [row[:_COLUMNS] for row in rows if any(row)]
 
 
-def _markdown_text(parser: Any, tokens: Any) -> str:
+def _markdown_text(tokens: Any) -> str:
     """Returns a cell's text without markup: links, bold, code."""
     parts: list[str] = []
     for token in tokens or []:

@@ -15,11 +15,10 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Any
 
 from cachetools import TTLCache
@@ -27,16 +26,22 @@ from pydantic import Field
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.bounded.fair_pool import PLACES
-from activities.files.file_reports import FileReport, with_about, with_unique_tables
+from activities.files.file_reports import (
+    Described,
+    FileReport,
+    cleaned,
+    known_table,
+    with_descriptions,
+    with_unique_tables,
+)
 from activities.files.report_room import FILE_CHARS, RUN_CHARS, all_fitted, length
-from activities.files.values import DATA_TOML, VERSION, WITH_TABLES, unread_kind
-from temporal_supervisor.supervision.base import limits
+from activities.files.values import DATA_TOML, VERSION, WITH_TABLES, unread_name
 from temporal_supervisor.supervision.base.json_object import JsonObject
-from temporal_supervisor.supervision.base.text import clean, one_line
 from temporal_supervisor.supervision.contract.base import Model
 
 _FILE_BYTES = 1 << 30  # of what a file is converted to
-_CONVERSION_TIME = timedelta(minutes=4)  # 200 MB of CSV take some 30 s of CPU, on a busy machine four times that
+# 200 MB of CSV take some 30 s of CPU, on a busy machine four times that.
+_CONVERSION_TIME = timedelta(minutes=4)
 _AT_ONCE = 2  # files of one run
 # A large file may take minutes: then there is a place left for small ones.
 _LARGE_BYTES = 1 << 20
@@ -44,9 +49,9 @@ _LARGE, _SMALL = PLACES.line(2), PLACES.line(2)
 _FAILED_INDEXES, _FAILED_SECONDS = 64, 600  # so many sets of documents are remembered for so long
 _PART_SECONDS = 3600  # a half written index of that age is nobody's
 _ZIP_TIME = timedelta(minutes=10)  # of all files in one zipped folder
-_MEMORY_BYTES = 288 << 20  # what a converting process may reserve beside its libraries; it uses two thirds of that
+# What a converting process may reserve beside its libraries; it uses two thirds of that.
+_MEMORY_BYTES = 288 << 20
 _CACHE_BYTES = 8 << 30  # the oldest go first
-_NAME_BYTES = 300
 _INDEXES = "indexes"
 _SEARCH_TIME = timedelta(seconds=20)  # of a document of 20 MB, on a busy machine
 _MODULE = "activities.files.conversion"
@@ -64,40 +69,27 @@ class FileEntry(Model):
 
 
 Fetch = Callable[[FileEntry, Path], Awaitable[None]]
-"""Writes the content of a file to a path. Raises FileNotFoundError with the reason if there is none any longer."""
+"""Writes the content of a file to a path.
+
+Raises FileNotFoundError with the reason if there is none any longer.
+"""
 
 
 def local_file(name: str, path: Path, problem: str | None = None) -> FileEntry:
     """Returns the entry of a file on this machine. Raises OSError if it can't be read."""
     if problem:
         return FileEntry(name=name, problem=problem)
+    return FileEntry(name=name, sha256=_sha256(path), parts=[str(path)])
+
+
+def _sha256(path: Path) -> str:
     with path.open("rb") as file:
-        return FileEntry(name=name, sha256=hashlib.file_digest(file, "sha256").hexdigest(), parts=[str(path)])
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 async def copy_file(file: FileEntry, target: Path) -> None:
     """Writes the content of a `local_file` to a path."""
     await asyncio.to_thread(shutil.copyfile, file.parts[0], target)
-
-
-@dataclass(frozen=True)
-class Described:
-    """The content of a `data.toml`, as `descriptions.describe` returned it."""
-
-    says: JsonObject
-    lines: list[Any]
-    files: Mapping[str, tuple[JsonObject, str]]
-    alone: JsonObject
-
-    def of_file(self, name: str) -> tuple[JsonObject | None, str]:
-        """Returns the description of a file, None without one, and its reading.
-
-        The reading is a text that changes with the settings for reading the file.
-        """
-        if name not in self.files:
-            return None, ""
-        said, reading = self.files[name]
-        return {**said, "parts": {**self.alone, **said["parts"]}}, reading
 
 
 class FileCache:
@@ -117,48 +109,55 @@ class FileCache:
             for line in (_LARGE, _SMALL)
         )
 
-    async def reports(self, files: Iterable[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
+    async def reports(self, files: list[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
         """Returns a report on each file, or each member of a zipped folder; table names are unique.
 
         A `data.toml` among them sets how tables are read, and describes them. `fetch` is called
         once for each content. `owner` is the run or team whose turn it takes.
         """
-        places = asyncio.Semaphore(_AT_ONCE)  # else as many parts as there are files are in memory
-        files = list(files)
-        room = RUN_CHARS // max(1, len(files))
         data_toml = next((file for file in files if file.name == DATA_TOML), None)
         described: Described | str = ""
         if data_toml:
-            described = await self._description(data_toml, [file.name for file in files], owner, fetch)
+            described = await self._description(data_toml, files, owner, fetch)
+
+        room = RUN_CHARS // max(1, len(files))
+        places = asyncio.Semaphore(_AT_ONCE)  # else as many parts as there are files are in memory
 
         async def read_reports(file: FileEntry) -> list[JsonObject]:
             if file is data_toml:
-                return [{"name": file.name, "problem": described if isinstance(described, str) else None}]
+                problem = described if isinstance(described, str) else None
+                return [{"name": file.name, "problem": problem}]
+            said, reading = None, ""
+            if isinstance(described, Described):
+                said, reading = described.of_file(file.name)
             async with places:
-                said = described.of_file(file.name) if isinstance(described, Described) else (None, "")
-                found = await self._report(file, owner, fetch, *said)
+                found = await self._report(file, owner, fetch, said, reading)
                 return await asyncio.to_thread(all_fitted, found, room)
 
-        kept = self._kept
+        kept_before = self._kept
         found = await asyncio.gather(*map(read_reports, files))
-        if self._kept > kept:
+        if self._kept > kept_before:
             await asyncio.to_thread(self._make_room)
-        reports = [FileReport(**report) for several in found for report in several]
-        for at, report in enumerate(reports):  # a name may hold anything
-            problem = report.problem and one_line(clean(report.problem), limits.SENTENCE_BYTES)
-            reports[at] = replace(report, name=one_line(clean(report.name), _NAME_BYTES), problem=problem)
-        unique = with_unique_tables(reports)
-        return await self._with_words(unique, described, owner) if isinstance(described, Described) else unique
+        reports = with_unique_tables([cleaned(report) for report in chain.from_iterable(found)])
+        if not isinstance(described, Described):
+            return reports
+        return await self._with_words(reports, described, owner)
 
-    async def _description(self, file: FileEntry, names: list[str], owner: str, fetch: Fetch) -> Described | str:
-        """Returns the content of the `data.toml` next to files, or the problem with it."""
+    async def _description(
+        self,
+        file: FileEntry,
+        files: list[FileEntry],
+        owner: str,
+        fetch: Fetch,
+    ) -> Described | str:
+        """Returns the content of the `data.toml` among files, or the problem with it."""
         if file.problem:
             return file.problem
         self._folder.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix="description.", dir=self._folder))
         try:
             await fetch(file, made / "fetched")
-            asked = (str(made / "fetched"), names)
+            asked = (str(made / "fetched"), [each.name for each in files])
             read: JsonObject = await self._small.call(owner, _CONVERSION_TIME, "describe", *asked)
         except FileNotFoundError as gone:
             return str(gone)
@@ -170,32 +169,27 @@ class FileCache:
             return f"{read['problem']}. The files are read without it"
         return Described(**read)
 
-    async def _with_words(self, reports: list[FileReport], described: Described, owner: str) -> list[FileReport]:
+    async def _with_words(
+        self,
+        reports: list[FileReport],
+        described: Described,
+        owner: str,
+    ) -> list[FileReport]:
         """Returns the reports with the descriptions of a `data.toml`, under `about`.
 
         The report on the `data.toml` itself gets the descriptions that match nothing.
         """
-        tables = [(at, table) for at, report in enumerate(reports) for table in report.tables]
         names = [report.name for report in reports if report.name != DATA_TOML]
-        known = [
-            [reports[at].name, table["own"], [column["name"] for column in table["columns"]], table.get("left_out", 0)]
-            for at, table in tables
-        ]
+        tables = [known_table(report, table) for report in reports for table in report.tables]
+        asked = (described.says, described.lines, names, tables)
+        found: JsonObject
         try:
-            asked = (described.says, described.lines, names, known)
             found = await self._small.call(owner, _CONVERSION_TIME, "described_tables", *asked)
         except (BoundExceeded, Failed) as problem:
-            found = {"mistakes": [f"its words are in no table: {problem}"], "about": [["", {}]] * len(tables)}
-        wrong = [one_line(clean(mistake), limits.SENTENCE_BYTES) for mistake in found["mistakes"]]
-        new: list[list[JsonObject]] = [[] for _ in reports]
-        for (at, table), (words, columns) in zip(tables, found["about"], strict=True):
-            new[at].append(with_about(table, words, columns))
-        return [
-            replace(report, words=described.says.get("words", {}), mistakes=wrong)
-            if report.name == DATA_TOML
-            else replace(report, tables=new[at])
-            for at, report in enumerate(reports)
-        ]
+            mistake = f"its words are in no table: {problem}"
+            found = {"mistakes": [mistake], "about": [["", {}]] * len(tables)}
+        words = described.says.get("words", {})
+        return with_descriptions(reports, words, found["mistakes"], found["about"])
 
     async def index(self, reports: Sequence[FileReport], owner: str) -> Path:
         """Returns the full-text index over the documents of some files, which is built once.
@@ -222,23 +216,17 @@ class FileCache:
 
     async def search(
         self,
-        reports: Sequence[FileReport],
+        reports: list[FileReport],
         match: str,
         most: int,
         owner: str,
     ) -> JsonObject:
-        """Returns the `hits`, [name, place, text] of the best passages, and `left_out` documents.
-
-        Raises BoundExceeded and Failed.
-        """
+        """Returns the best passages as `hits`, [name, place, text], and `left_out` documents."""
         index = await self.index(reports, owner)
         return await self._in_document(owner, "search_documents", str(index), match, most)
 
     async def text(self, file: str, place: str, owner: str) -> JsonObject:
-        """Returns the `text` of a document from a place on, or the `known` places.
-
-        Raises BoundExceeded and Failed.
-        """
+        """Returns the `text` of a document from a place on, or the `known` places."""
         return await self._in_document(owner, "read_text_from", file, place)
 
     async def first_lines(
@@ -250,17 +238,11 @@ class FileCache:
         is_pdf: bool,
         owner: str,
     ) -> JsonObject:
-        """Returns the first non-empty `lines` of a text, cut to `chars`, and the `count` of all.
-
-        Raises BoundExceeded and Failed.
-        """
+        """Returns the first non-empty `lines` of a text, cut to `chars`, and the `count` of all."""
         return await self._in_document(owner, "first_lines", file, most, chars, is_pdf)
 
     async def _in_document(self, owner: str, function: str, *asked: Any) -> JsonObject:
-        """Calls a function that reads documents, in a child process.
-
-        Raises BoundExceeded and Failed.
-        """
+        """Calls a function that reads documents. Raises BoundExceeded and Failed."""
         found: JsonObject = await self._small.call(owner, _SEARCH_TIME, function, *asked)
         return found
 
@@ -270,39 +252,39 @@ class FileCache:
         return rows
 
     async def _report(
-        self, file: FileEntry, owner: str, fetch: Fetch, described: JsonObject | None, reading: str
+        self,
+        file: FileEntry,
+        owner: str,
+        fetch: Fetch,
+        described: JsonObject | None,
+        reading: str,
     ) -> list[JsonObject]:
         """Returns a report on a file, or on each member of a zipped folder.
 
         `reading` has the settings of the description that change the conversion.
         """
-        if file.problem:
-            return [{"name": file.name, "problem": file.problem}]
-        if PurePosixPath(file.name).name == DATA_TOML:
-            words = f"only the {DATA_TOML} of the folder itself counts: name these tables there, by their paths"
-            return [{"name": file.name, "problem": words}]
-        if why := unread_kind(file.name):
-            return [{"name": file.name, "problem": why}]
+        unread = file.problem or unread_name(file.name)
+        if unread:
+            return [{"name": file.name, "problem": unread}]
         content = " ".join(filter(None, [file.sha256, file.name, reading]))
         key = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
-        if (known := await asyncio.to_thread(_stored_reports, folder)) is not None:
-            return known
+        stored = await asyncio.to_thread(_stored_reports, folder)
+        if stored is not None:
+            return stored
+
         self._folder.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=self._folder))
         fetched = made / "fetched"
         try:
-            try:
-                await fetch(file, fetched)
-            except FileNotFoundError as gone:
-                return [{"name": file.name, "problem": str(gone)}]
-            if (await asyncio.to_thread(local_file, "", fetched)).sha256 != file.sha256:
-                # Kept under that name, it would be what other runs read for the file that really has this content.
-                return [{"name": file.name, "problem": "its content is not what its list says"}]
+            problem = await _fetch_checked(file, fetch, fetched)
+            if problem:
+                return [{"name": file.name, "problem": problem}]
             reports = await self._converted(file.name, fetched, owner, described)
             kept = await asyncio.to_thread(_move_into_place, reports, made, folder)
-        except (BoundExceeded, Failed) as problem:  # perhaps of a busy machine: the next run may have more luck
-            return [{"name": file.name, "problem": f"it can't be read: {problem}"}]
+        except (BoundExceeded, Failed) as exceeded:
+            # Perhaps of a busy machine: it is not kept, the next run may have more luck.
+            return [{"name": file.name, "problem": f"it can't be read: {exceeded}"}]
         finally:
             await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
         self._kept += 1
@@ -321,15 +303,18 @@ class FileCache:
         asked = (str(fetched), name, str(fetched.parent), described)
         members = await self._large.call(owner, _CONVERSION_TIME, "unpack", *asked)
         fetched.unlink()
-        until, reports, room = time.monotonic() + _ZIP_TIME.total_seconds(), list[JsonObject](), RUN_CHARS
+
+        until = time.monotonic() + _ZIP_TIME.total_seconds()
+        room = RUN_CHARS
+        reports = list[JsonObject]()
         for at, (inner, path, problem, said) in enumerate(members):
             if not problem and time.monotonic() > until:
                 problem = "it can't be read: the files before it took too long"
             if problem:
                 reports.append({"name": inner, "problem": problem})
                 continue
+            share = min(FILE_CHARS, room // (len(members) - at))
             try:
-                share = min(FILE_CHARS, room // (len(members) - at))
                 reports.append(await self._convert_one(inner, path, owner, said, share))
             except (BoundExceeded, Failed) as exceeded:
                 reports.append({"name": inner, "problem": f"it can't be read: {exceeded}"})
@@ -337,7 +322,12 @@ class FileCache:
         return reports
 
     async def _convert_one(
-        self, name: str, file: str | Path, owner: str, described: JsonObject | None, room: int
+        self,
+        name: str,
+        file: str | Path,
+        owner: str,
+        described: JsonObject | None,
+        room: int,
     ) -> JsonObject:
         """Returns a report on one file, in `room` characters. Raises BoundExceeded and Failed."""
         asked = (str(file), name, os.path.dirname(file), described, room)
@@ -348,47 +338,29 @@ class FileCache:
         children = self._large if is_large else self._small
         report: JsonObject = await children.call(owner, _CONVERSION_TIME, "convert", *asked)
         if report["document"] and name.lower().endswith(WITH_TABLES):
-            report |= await self._tables_of(children, report["document"], owner, *asked)
+            report |= await _tables_in(report["document"], children, owner, *asked)
         try:
             Path(file).unlink()
-        except FileNotFoundError:  # another process may delete it: what the child says then is not kept
+        except FileNotFoundError:
+            # Another process deleted it, perhaps before the child read it: its report is not kept.
             raise Failed(name, "FileNotFoundError", "its copy was deleted meanwhile") from None
         return report
 
-    async def _tables_of(
-        self,
-        children: ChildProcesses,
-        document: JsonObject,
-        owner: str,
-        *asked: Any,
-    ) -> JsonObject:
-        """Returns the tables in a document, and the document with notes on unreadable tables."""
-        try:
-            found = await children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
-        except (BoundExceeded, Failed) as problem:
-            found = {"tables": [], "notes": [f"its tables can't be read: {problem}"]}
-        return {"tables": found["tables"], "document": {**document, "notes": found["notes"]}}
-
     def _make_room(self) -> None:
-        """Deletes the least recently used files, also of older versions, until the rest fits.
-
-        Indexes are counted separately. Abandoned parts of unfinished ones are deleted, too.
-        """
-        now = datetime.now(UTC).timestamp()
-        for part in self._folder.parent.glob(f"files-*/{_INDEXES}/*.sqlite.*"):
-            with contextlib.suppress(OSError):
-                if now - part.stat().st_mtime > _PART_SECONDS:
-                    part.unlink()
-        sizes: list[tuple[float, int, Path]] = []
+        """Deletes the least recently used files, also of older versions, until the rest fits."""
         whole = self._folder.parent
-        folders = (folder for folder in whole.glob("files-*/*") if folder.name != _INDEXES)
-        for made in chain(folders, whole.glob(f"files-*/{_INDEXES}/*.sqlite")):
+        _delete_abandoned_parts(whole)
+        folders = [folder for folder in whole.glob("files-*/*") if folder.name != _INDEXES]
+        indexes = whole.glob(f"files-*/{_INDEXES}/*.sqlite")
+        made_at: list[tuple[float, int, Path]] = []  # times and sizes
+        for made in chain(folders, indexes):
             with contextlib.suppress(OSError):  # another process deletes or moves it
                 files = made.rglob("*") if made.is_dir() else [made]
                 size = sum(file.stat().st_size for file in files if file.is_file())
-                sizes.append((made.stat().st_mtime, size, made))
+                made_at.append((made.stat().st_mtime, size, made))
+
         total = 0
-        for _, size, made in sorted(sizes, reverse=True):
+        for _, size, made in sorted(made_at, reverse=True):
             total += size
             if total <= _CACHE_BYTES:
                 continue
@@ -415,13 +387,21 @@ class Files:
         ArtifactError.
         """
         async with self._looking:
-            reading = self._reading
-            if reading is None or reading.done():  # one at a time, however often the files change
-                current = await asyncio.to_thread(self._state)
-                if reading is None or current != self._read_as or not await asyncio.to_thread(_is_usable, reading):
-                    reading = self._reading = asyncio.create_task(self._read_reports())
-                    self._read_as = current
+            reading = await self._current_reading()
         return await asyncio.shield(reading)
+
+    async def _current_reading(self) -> asyncio.Task[list[FileReport]]:
+        """Returns the reading of the files as they are now, which begins if there is none."""
+        reading = self._reading
+        if reading is not None and not reading.done():
+            return reading  # one at a time, however often the files change
+        state = await asyncio.to_thread(self._state)
+        is_known = reading is not None and state == self._read_as
+        if reading is not None and is_known and await asyncio.to_thread(_is_usable, reading):
+            return reading
+        self._reading = asyncio.create_task(self._read_reports())
+        self._read_as = state
+        return self._reading
 
     def _state(self) -> Hashable:
         """Returns a value that changes with the files; called in a thread.
@@ -437,8 +417,45 @@ class Files:
 def _is_usable(reading: asyncio.Task[list[FileReport]]) -> bool:
     if reading.cancelled() or reading.exception() is not None:
         return False
-    # a folder that machines share may show a new file a little later
-    return are_there(reading.result()) and not any(report.problem == GONE for report in reading.result())
+    reports = reading.result()
+    if any(report.problem == GONE for report in reports):
+        return False  # a folder that machines share may show a new file a little later
+    return are_there(reports)
+
+
+async def _tables_in(
+    document: JsonObject,
+    children: ChildProcesses,
+    owner: str,
+    *asked: Any,
+) -> JsonObject:
+    """Returns the tables in a document, and the document with notes on unreadable tables."""
+    try:
+        found: JsonObject = await children.call(owner, _CONVERSION_TIME, "convert_tables", *asked)
+    except (BoundExceeded, Failed) as problem:
+        found = {"tables": [], "notes": [f"its tables can't be read: {problem}"]}
+    return {"tables": found["tables"], "document": {**document, "notes": found["notes"]}}
+
+
+async def _fetch_checked(file: FileEntry, fetch: Fetch, target: Path) -> str | None:
+    """Writes the content of a file to a path. Returns the problem with it, if any."""
+    try:
+        await fetch(file, target)
+    except FileNotFoundError as gone:
+        return str(gone)
+    if await asyncio.to_thread(_sha256, target) != file.sha256:
+        # Other runs would read it in place of the file that really has this hash.
+        return "its content is not what its list says"
+    return None
+
+
+def _delete_abandoned_parts(whole: Path) -> None:
+    """Deletes the parts of indexes that nobody writes any longer."""
+    now = datetime.now(UTC).timestamp()
+    for part in whole.glob(f"files-*/{_INDEXES}/*.sqlite.*"):
+        with contextlib.suppress(OSError):
+            if now - part.stat().st_mtime > _PART_SECONDS:
+                part.unlink()
 
 
 def are_there(reports: Sequence[FileReport]) -> bool:

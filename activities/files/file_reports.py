@@ -1,11 +1,15 @@
 """Reports on files, their tables and their documents, and their forms as text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from activities.files.values import literal, numbered
+from activities.files.values import DATA_TOML, literal, numbered
+from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.json_object import JsonObject
-from temporal_supervisor.supervision.base.text import clean
+from temporal_supervisor.supervision.base.text import clean, one_line
+
+_NAME_BYTES = 300
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,65 @@ def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
     return renamed
 
 
-def with_about(table: JsonObject, words: str, of_columns: Mapping[str, str]) -> JsonObject:
+def cleaned(report: JsonObject) -> FileReport:
+    """Returns a report without control characters in its name and problem, which are foreign."""
+    made = FileReport(**report)
+    problem = made.problem and one_line(clean(made.problem), limits.SENTENCE_BYTES)
+    return replace(made, name=one_line(clean(made.name), _NAME_BYTES), problem=problem)
+
+
+# --- the descriptions of a `data.toml` ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Described:
+    """The content of a `data.toml`, as `descriptions.describe` returned it."""
+
+    says: JsonObject
+    lines: list[Any]
+    files: Mapping[str, tuple[JsonObject, str]]
+    alone: JsonObject
+
+    def of_file(self, name: str) -> tuple[JsonObject | None, str]:
+        """Returns the description of a file, None without one, and its reading.
+
+        The reading is a text that changes with the settings for reading the file.
+        """
+        if name not in self.files:
+            return None, ""
+        said, reading = self.files[name]
+        return {**said, "parts": {**self.alone, **said["parts"]}}, reading
+
+
+def known_table(report: FileReport, table: JsonObject) -> list[Any]:
+    """Returns a table in the form in which `descriptions.described_tables` takes it."""
+    columns = [column["name"] for column in table["columns"]]
+    return [report.name, table["own"], columns, table.get("left_out", 0)]
+
+
+def with_descriptions(
+    reports: Iterable[FileReport],
+    words: Mapping[str, str],
+    mistakes: Iterable[str],
+    about: Iterable[tuple[str, Mapping[str, str]]],
+) -> list[FileReport]:
+    """Returns the reports with the words `about` each table and its columns.
+
+    The report on the `data.toml` itself gets the words of the house and the mistakes.
+    """
+    shown_mistakes = [one_line(clean(mistake), limits.SENTENCE_BYTES) for mistake in mistakes]
+    about_next = iter(about)
+    described = []
+    for report in reports:
+        if report.name == DATA_TOML:
+            described.append(replace(report, words=words, mistakes=shown_mistakes))
+            continue
+        tables = [_with_about(table, *next(about_next)) for table in report.tables]
+        described.append(replace(report, tables=tables))
+    return described
+
+
+def _with_about(table: JsonObject, words: str, of_columns: Mapping[str, str]) -> JsonObject:
     """Returns a table with its description and its columns' descriptions, under `about`."""
     described = {**table}
     if of_columns:

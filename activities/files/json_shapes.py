@@ -99,7 +99,7 @@ def _split(value: JsonObject) -> Iterable[JsonObject] | None:
 
 
 def _columns(value: JsonObject) -> Iterable[JsonObject] | None:
-    """Returns the rows of an object of equally long lists of plain values; None for another form."""
+    """Returns the rows of an object of equally long lists; None for another form."""
     lists = list(value.values())
     if len(lists) < 2 or not all(isinstance(column, list) for column in lists):
         return None

@@ -56,18 +56,21 @@ def found_files(paths: Sequence[Path]) -> list[DataFile]:
             if any(map(_is_hidden, PurePosixPath(name).parts)):
                 continue
             name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            # What is never read is not uploaded either: it may be a private key that lies in the folder.
+            # What is never read is not uploaded either: it may be a private key in the folder.
             unread = "" if PurePosixPath(name).name == DATA_TOML else unread_kind(name)
             problem = _problem(file, folder) or unread or None
             if found.setdefault(name, DataFile(name, file, problem)).path != file:
                 raise FilesRefused(f"two files have the name {name}: pass the folder above them")
-    total = sum(file.path.stat().st_size for file in found.values() if not file.problem)
+
     if not found:
         raise FilesRefused(f"there is no file in {', '.join(map(str, paths))}")
     if len(found) > limits.DATA_FILES:
-        raise FilesRefused(f"{len(found):,} files, at most {limits.DATA_FILES:,} are taken: pass a smaller folder")
+        most = f"at most {limits.DATA_FILES:,} are taken"
+        raise FilesRefused(f"{len(found):,} files, {most}: pass a smaller folder")
+    total = sum(file.path.stat().st_size for file in found.values() if not file.problem)
     if total > limits.DATA_BYTES:
-        raise FilesRefused(f"{total >> 20:,} MiB, at most {limits.DATA_BYTES >> 20:,} are taken: pass a smaller folder")
+        most = f"at most {limits.DATA_BYTES >> 20:,} are taken"
+        raise FilesRefused(f"{total >> 20:,} MiB, {most}: pass a smaller folder")
     return list(found.values())
 
 
@@ -113,7 +116,8 @@ def _problem(file: Path, folder: Path | None) -> str | None:
             return "it leads out of its folder: copy the file itself"
         mode = file.stat().st_mode
         if stat.S_ISDIR(mode):
-            return "it is a link to a folder" if file.is_symlink() else "this folder can't be listed"
+            is_link = file.is_symlink()
+            return "it is a link to a folder" if is_link else "this folder can't be listed"
         if not stat.S_ISREG(mode):
             return "it is a pipe, a socket or a device"
         file.open("rb").close()
@@ -123,28 +127,39 @@ def _problem(file: Path, folder: Path | None) -> str | None:
 
 
 async def put_files(
-    store: ArtifactStore, files: Iterable[DataFile], uploaded: Callable[[str, int], None] = lambda *_: None
+    store: ArtifactStore,
+    files: Iterable[DataFile],
+    uploaded: Callable[[str, int], None] = lambda *_: None,
 ) -> str:
     """Stores files by content, except parts that are there. Returns their manifest.
 
     `uploaded(name, bytes)` is called after each file.
     """
     entries = []
-    for name, path, problem in files:
-        if problem:
-            entries.append(FileEntry(name=name, problem=problem))
+    for file in files:
+        if file.problem:
+            entries.append(FileEntry(name=file.name, problem=file.problem))
             continue
-        whole, parts, size, sent = hashlib.sha256(), list[str](), 0, 0
-        with path.open("rb") as file:
-            while part := await asyncio.to_thread(file.read, _PART_BYTES):
-                whole.update(part)
-                size += len(part)
-                key = upload_key(hashlib.sha256(part).hexdigest())
-                sent += len(part) if await store.create(key, part) else 0
-                parts.append(key)
-        entries.append(FileEntry(name=name, bytes=size, sha256=whole.hexdigest(), parts=parts))
-        uploaded(name, sent)
+        entry, sent = await _put_file(store, file)
+        entries.append(entry)
+        uploaded(file.name, sent)
     return await store.put_upload(Manifest(files=entries).model_dump_json().encode())
+
+
+async def _put_file(store: ArtifactStore, file: DataFile) -> tuple[FileEntry, int]:
+    """Stores the parts of a file. Returns its entry, and the number of bytes that were sent."""
+    whole = hashlib.sha256()
+    parts: list[str] = []
+    size = sent = 0
+    with file.path.open("rb") as content:
+        while part := await asyncio.to_thread(content.read, _PART_BYTES):
+            whole.update(part)
+            size += len(part)
+            key = upload_key(hashlib.sha256(part).hexdigest())
+            is_new = await store.create(key, part)
+            sent += len(part) if is_new else 0
+            parts.append(key)
+    return FileEntry(name=file.name, bytes=size, sha256=whole.hexdigest(), parts=parts), sent
 
 
 async def read_manifest(store: ArtifactStore, ref: str) -> Manifest:
@@ -169,7 +184,8 @@ def _check_ceilings(files: Collection[FileEntry]) -> None:
         raise FilesRefused(f"{len(files):,} files, at most {limits.DATA_FILES:,} are taken")
     total = sum(file.bytes for file in files)
     if total > limits.DATA_BYTES:
-        raise FilesRefused(f"{total >> 20:,} MiB of files, at most {limits.DATA_BYTES >> 20:,} are taken")
+        most = f"at most {limits.DATA_BYTES >> 20:,} are taken"
+        raise FilesRefused(f"{total >> 20:,} MiB of files, {most}")
 
 
 async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Manifest]) -> str:
@@ -181,7 +197,9 @@ async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Man
     _check_ceilings(files.values())
     entries = []
     for file in files.values():
-        parts = [await store.copy_upload(run_id, part) if is_upload(part) else part for part in file.parts]
+        parts = []
+        for part in file.parts:
+            parts.append(await store.copy_upload(run_id, part) if is_upload(part) else part)
         entries.append(file.model_copy(update={"parts": parts}))
     return await store.put_output(run_id, Manifest(files=entries).model_dump_json())
 
@@ -233,11 +251,15 @@ class RunFiles(Files):
 
 def unread_of(reports: Sequence[FileReport]) -> str:
     """Returns sentences on unreadable files, and on a `data.toml` with mistakes; empty without."""
+    sentences = []
     unread = [f"{report.name} ({report.problem})" for report in reports if report.problem]
-    more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
-    named = f"{'; '.join(unread[:_NAMED])}{more}"
-    sentences = [f"{len(unread)} of {len(reports)} files can't be read: {named}"] if unread else []
-    sentences += [f"{report.name}: {'; '.join(report.mistakes)}" for report in reports if report.mistakes]
+    if unread:
+        named = "; ".join(unread[:_NAMED])
+        more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
+        sentences.append(f"{len(unread)} of {len(reports)} files can't be read: {named}{more}")
+    for report in reports:
+        if report.mistakes:
+            sentences.append(f"{report.name}: {'; '.join(report.mistakes)}")
     return ". ".join(sentences)
 
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from temporal_supervisor.supervision.base.json_object import JsonObject
 
-RUN_CHARS = 16 << 20  # of the reports on all files of a run, as JSON: a process needs some 40 MiB for them
+# Of the reports on all files of a run, as JSON: a process needs some 40 MiB for them.
+RUN_CHARS = 16 << 20
 FILE_CHARS = 1 << 20  # of one file's
-_DETAIL = ((200, 300), (50, 120), (20, 60), (5, 60))  # so many values of a column, so many characters of each
+# So many values of a column, and so many characters of each.
+_DETAIL = ((200, 300), (50, 120), (20, 60), (5, 60))
 _TABLE_CHARS = 1000  # of a table beside its columns
 _NOTES, _NOTE_CHARS = 3, 100
 _BARE = ("name", "sql", "type", "unit")
@@ -36,7 +38,8 @@ def fitted(report: JsonObject, room: int) -> JsonObject:
     if length(report) <= room or not report.get("tables"):
         return report
     for values, chars in _DETAIL:
-        shorter = {**report, "tables": [_with_values(table, values, chars) for table in report["tables"]]}
+        tables = [_with_values(table, values, chars) for table in report["tables"]]
+        shorter = {**report, "tables": tables}
         if length(shorter) <= room:
             return shorter
     return _with_first_columns(report, room)
@@ -49,7 +52,8 @@ def length(report: Any) -> int:
 
 def _with_values(table: JsonObject, most: int, chars: int) -> JsonObject:
     """Returns a table with at most `most` values of each column, cut to `chars` characters."""
-    return {**table, "columns": [_with_first_values(column, most, chars) for column in table["columns"]]}
+    columns = [_with_first_values(column, most, chars) for column in table["columns"]]
+    return {**table, "columns": columns}
 
 
 def _with_first_values(column: JsonObject, most: int, chars: int) -> JsonObject:
@@ -66,7 +70,8 @@ def _with_first_values(column: JsonObject, most: int, chars: int) -> JsonObject:
 def _shortened(reading: JsonObject | None, chars: int) -> JsonObject | None:
     if reading is None:
         return None
-    return {name: _cut_text(said, chars) if isinstance(said, str) else said for name, said in reading.items()}
+    texts = {name: said for name, said in reading.items() if isinstance(said, str)}
+    return {**reading, **{name: _cut_text(text, chars) for name, text in texts.items()}}
 
 
 def _cut_text(text: str, chars: int) -> str:
@@ -78,9 +83,11 @@ def _with_first_columns(report: JsonObject, room: int) -> JsonObject:
     tables = report["tables"][: max(1, room // (2 * _TABLE_CHARS))]
     share = room // len(tables) - _TABLE_CHARS
     shorter = [_bare(table, share) for table in tables]
-    if more := len(report["tables"]) - len(tables):
-        words = f"{more:,} more tables of this file are left out: the files have too many together, pass fewer of them"
-        shorter[0]["notes"].append(words)
+    more = len(report["tables"]) - len(tables)
+    if more:
+        left_out = f"{more:,} more tables of this file are left out"
+        remedy = "the files have too many together, pass fewer of them"
+        shorter[0]["notes"].append(f"{left_out}: {remedy}")
     return {**report, "tables": shorter}
 
 
@@ -98,4 +105,11 @@ def _bare(table: JsonObject, room: int) -> JsonObject:
     if left_out:
         notes.append(f"{left_out:,} more columns are not listed: SELECT * shows them")
     above = [_cut_text(line, _NOTE_CHARS) for line in table.get("above", [])[:1]]
-    return {**table, "columns": columns, "notes": notes, "above": above, "below": [], "left_out": left_out}
+    return {
+        **table,
+        "columns": columns,
+        "notes": notes,
+        "above": above,
+        "below": [],
+        "left_out": left_out,
+    }

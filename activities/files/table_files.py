@@ -19,7 +19,12 @@ import duckdb
 from activities.files.descriptions import TableDescription
 from activities.files.tables.column_reading import ColumnReading
 from activities.files.tables.columns import read_columns, reading_json
-from activities.files.tables.endings import drop_repeated_headers, move_headings, take_notes_below, totals
+from activities.files.tables.endings import (
+    drop_repeated_headers,
+    move_headings,
+    take_notes_below,
+    totals,
+)
 from activities.files.tables.engine import engine, table_name, write_table
 from activities.files.tables.headers import Header, Row, find_header
 from activities.files.tables.number_shapes import TYPED
@@ -34,8 +39,10 @@ Rows = Callable[[], Iterable[Sequence[Cell]]]
 _COLUMNS = 500  # with more, a table of numbers needs more memory than there is
 _TABLES = 500  # of one file: each takes some 20 ms and a file
 _SAMPLE_LINES = 200
+_SAMPLE_LINE_CHARS = 1 << 16  # of a longer line several are made
 _DELIMITERS = (",", ";", "\t", "|")
 _SAME_WIDTH = 0.5  # of the lines of a sample; with fewer the file has no fields
+_FIRST_SHEETS = ("sheet1", "tabelle1", "feuil1")  # what a program names the first one
 _NAME_CHARS = 60
 _LINE_CHARS = 80
 _LINE_BYTES = 4 << 20
@@ -48,7 +55,12 @@ _AS_WRITTEN = {
     "why": "its source has types",
     "unit": "",
 }
-_DOUBLED = re.compile(r'[^,;\t|\r\n]""|""[^,;\t|\r\n]')  # quotation marks in a field, not an empty field
+# Two quotation marks inside a field, as in `5"" pipe`; not an empty field.
+_DOUBLED = re.compile(r'[^,;\t|\r\n]""|""[^,;\t|\r\n]')
+_SQLITE_TABLES = """
+    SELECT name FROM pragma_table_list
+    WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1
+"""
 _NESTED = ("STRUCT", "MAP", "UNION", "JSON", "BLOB")
 _UNNAMED = re.compile(r"column_\d+")
 
@@ -94,24 +106,30 @@ def row_tables(
     as they are. If the `source_is_typed`, the first row has the columns' names, and texts are never
     numbers.
     """
-    sheets, tables, problems = list(sheets), list[JsonObject](), list[str]()
+    sheets = list(sheets)
     if len(sheets) > _TABLES:
-        raise Unreadable(f"it has {len(sheets):,} tables, at most {_TABLES:,} are read: copy those needed into a file")
+        most = f"it has {len(sheets):,} tables, at most {_TABLES:,} are read"
+        raise Unreadable(f"{most}: copy those needed into a file")
+
+    tables: list[JsonObject] = []
+    problems: list[str] = []
     for sheet, rows in sheets:
-        own = sheet.lower() not in ("sheet1", "tabelle1", "feuil1", path.stem.lower())
-        said = _description_of(described, f"{path.stem}_{sheet}" if own else path.stem)
+        has_own_name = sheet.lower() not in (*_FIRST_SHEETS, path.stem.lower())
+        stem = f"{path.stem}_{sheet}" if has_own_name else path.stem
+        said = _description_of(described, stem)
         try:
             table = _sheet_table(rows, path.stem, out, said, source_is_typed=source_is_typed)
             if table is None:
                 continue
             target = out / f"{len(tables)}.parquet"
             Path(table["file"]).rename(target)
-            name = table_name(f"{path.stem}_{sheet}" if own else path.stem)
-            tables.append(table | {"name": name, "file": str(target)})
+            tables.append(table | {"name": table_name(stem), "file": str(target)})
+        except MemoryError:
+            problems.append(f"'{sheet}' can't be read: it needs too much memory")
         except Exception as error:  # of the library that reads the sheet
-            if isinstance(error, MemoryError):
-                error = Unreadable("it needs too much memory")
-            problems.append(f"'{sheet}' can't be read: {(str(error).splitlines() or [type(error).__name__])[0][:100]}")
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            problems.append(f"'{sheet}' can't be read: {reason[:100]}")
+
     if problems and not tables:
         raise Unreadable(problems[0])
     if problems:
@@ -120,24 +138,36 @@ def row_tables(
 
 
 def _sheet_table(
-    rows: Rows, stem: str, out: Path, described: TableDescription | None, *, source_is_typed: bool
+    rows: Rows,
+    stem: str,
+    out: Path,
+    described: TableDescription | None,
+    *,
+    source_is_typed: bool,
 ) -> JsonObject | None:
     """Returns the table of some rows; None if all are empty."""
     cells = (list(map(_cell_text, row)) for row in rows())
-    first = [Row(number, number, row) for number, row in enumerate(islice(cells, _SAMPLE_LINES), 1)]
+    sample = islice(cells, _SAMPLE_LINES)
+    first = [Row(number, number, row) for number, row in enumerate(sample, 1)]
     width = max((len(row.cells) for row in first if any(row.cells)), default=0)
     if not width:
         return None
     header = find_header(first, width, [1] if source_is_typed else _given_header(described))
+
     plain = out / "sheet.csv"
     try:
         with plain.open("w", encoding="utf-8", errors="replace", newline="") as file:
             data = (row.cells for row in first[header.skip :])
             csv.writer(file).writerows(row for row in chain(data, cells) if any(row))
-        dialect = Dialect(",", '"', width)
-        below_header = header._replace(skip=0)
         return _csv_table(
-            plain, stem, out, dialect, below_header, described, has_typed=True, texts_are_numbers=not source_is_typed
+            plain,
+            stem,
+            out,
+            Dialect(",", '"', width),
+            header._replace(skip=0),  # only what is below it was written
+            described,
+            has_typed=True,
+            texts_are_numbers=not source_is_typed,
         )
     finally:
         plain.unlink()
@@ -170,10 +200,10 @@ def _csv_table(
         raise Unreadable(f"it has {len(names):,} columns, at most {_COLUMNS:,} are read")
     with engine(out) as database:
         notes = _load(database, plain, dialect, header)
-        above = " / ".join(header.above)
+        above = " / ".join(header.above)[:_NOTE_CHARS]
         if above:
-            notes.append(f"what stands above the header is left out: {above[:_NOTE_CHARS]!r}")
-        below = list[str]()
+            notes.append(f"what stands above the header is left out: {above!r}")
+        below: list[str] = []
         if texts_are_numbers:
             notes += drop_repeated_headers(database, names, header.rows)
             below = take_notes_below(database, names)
@@ -193,26 +223,46 @@ def _csv_table(
     return table | {"above": header.above, "below": below, "header": header.lines}
 
 
-def _load(database: duckdb.DuckDBPyConnection, plain: Path, dialect: Dialect, header: Header) -> list[str]:
-    """Reads a file into the table `texts`, without empty lines. Returns notes on unreadable parts."""
+def _load(
+    database: duckdb.DuckDBPyConnection,
+    plain: Path,
+    dialect: Dialect,
+    header: Header,
+) -> list[str]:
+    """Reads a file into the table `texts`, without empty lines. Returns notes on missing parts."""
     fields = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header.names)
     options = {
-        "delim": literal(dialect.delimiter), "quote": "'\"'", "escape": literal(dialect.escape), "header": "false",
-        "skip": str(header.skip), "auto_detect": "false", "null_padding": "true", "strict_mode": "true",
-        "parallel": "false", "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}",
-        "max_line_size": str(_LINE_BYTES), "buffer_size": str(2 * _LINE_BYTES),  # else it is 32 lines: 128 MiB
-    }  # fmt: skip
+        "delim": literal(dialect.delimiter),
+        "quote": "'\"'",
+        "escape": literal(dialect.escape),
+        "header": "false",
+        "skip": str(header.skip),
+        "columns": f"{{{fields}}}",
+        "auto_detect": "false",
+        "null_padding": "true",
+        "strict_mode": "true",
+        "parallel": "false",
+        "ignore_errors": "true",
+        "store_rejects": "true",
+        "max_line_size": str(_LINE_BYTES),
+        "buffer_size": str(2 * _LINE_BYTES),  # else it is 32 lines: 128 MiB
+    }
     listed = ", ".join(f"{name} = {value}" for name, value in options.items())
     blank = " AND ".join(f"{quoted(name)} IS NULL" for name in header.names)
-    database.execute(f"CREATE TABLE texts AS SELECT * FROM read_csv(?, {listed}) WHERE NOT ({blank})", [str(plain)])
+    rows = f"SELECT * FROM read_csv(?, {listed}) WHERE NOT ({blank})"
+    database.execute(f"CREATE TABLE texts AS {rows}", [str(plain)])
 
+    notes: list[str] = []
     rejected = "SELECT count(DISTINCT line), min_by(csv_line, line) FROM reject_errors"
     count, first = database.execute(rejected).fetchone() or (0, "")
-    rows = f"{count:,} row{'s' * (count > 1)}"
-    notes = [f"{rows} cannot be read, the first is {str(first)[:_LINE_CHARS]!r}"] if count else []
+    if count:
+        lost = f"{count:,} row{'s' * (count > 1)} cannot be read"
+        notes.append(f"{lost}, the first is {str(first)[:_LINE_CHARS]!r}")
     with plain.open("rb") as file:
-        if sum(chunk.count(b'"') for chunk in iter(partial(file.read, CHUNK), b"")) % 2:
-            notes.append("it has an odd number of quotation marks: what follows one of them may be missing")
+        marks = sum(chunk.count(b'"') for chunk in iter(partial(file.read, CHUNK), b""))
+    if marks % 2:
+        odd = "it has an odd number of quotation marks"
+        notes.append(f"{odd}: what follows one of them may be missing")
     return notes
 
 
@@ -229,37 +279,56 @@ def _typed_table(
     For a source with types, `typed` maps all columns to their SQL, in order; columns without a
     reading stay as they are.
     """
-    seen, columns = dict[str, JsonObject](), dict[str, str]()
-    for name, reading in readings.items():  # one by one: an expression over a column takes some 2 MiB
-        column, written = quoted(name), ""
-        if reading.missed:
-            written = numbered([*readings, f"{name} as written"])[-1]
-            notes.append(
-                f"{name}: {reading.missed:,} values do not fit its description, they stand in {written!r} alone"
-            )
-            database.execute(f"ALTER TABLE texts ADD COLUMN {quoted(written)} VARCHAR")
-            database.execute(f"UPDATE texts SET {quoted(written)} = {column}")
-        try:
-            if reading.sql:
-                database.execute(f"ALTER TABLE texts ALTER {column} TYPE {reading.kind} USING {reading.sql}")
-        except duckdb.ConversionException:  # a number beyond the engine's
-            reading = ColumnReading(why="a value is no number that can be stored", written=reading.written)
-        if not reading.sql and reading.has_typed:
-            database.execute(f"ALTER TABLE texts ALTER {column} TYPE VARCHAR USING {untyped(name)}")
+    seen: dict[str, JsonObject] = {}
+    columns: dict[str, str] = {}  # those of the table, with their SQL
+    for name, planned in readings.items():
+        as_written = ""
+        if planned.missed:
+            as_written = numbered([*readings, f"{name} as written"])[-1]
+            missed = f"{planned.missed:,} values do not fit its description"
+            notes.append(f"{name}: {missed}, they stand in {as_written!r} alone")
+            database.execute(f"ALTER TABLE texts ADD COLUMN {quoted(as_written)} VARCHAR")
+            database.execute(f"UPDATE texts SET {quoted(as_written)} = {quoted(name)}")
+
+        reading = _convert_column(database, name, planned)
         seen[name] = reading_json(database, name, reading)
         notes += reading.notes
         if not (_UNNAMED.fullmatch(name) and _is_empty(database, name)):
-            columns[name] = column
-        if written:
-            columns[written] = quoted(written)
+            columns[name] = quoted(name)
+        if as_written:
+            columns[as_written] = quoted(as_written)
+
     if typed:
         columns = {name: columns.get(name, sql) for name, sql in typed.items()} | columns
-    table = write_table(database, stem, out, columns or {name: quoted(name) for name in readings}, notes)
+    if not columns:  # all are empty and without a name
+        columns = {name: quoted(name) for name in readings}
+    table = write_table(database, stem, out, columns, notes)
     for column in table["columns"]:
         column["reading"] = seen.get(column["name"], _AS_WRITTEN)
         column["unit"] = column["reading"]["unit"]
     table["notes"] += totals(database, table["columns"])
     return table
+
+
+def _convert_column(
+    database: duckdb.DuckDBPyConnection,
+    name: str,
+    reading: ColumnReading,
+) -> ColumnReading:
+    """Converts a column of `texts` by its reading. Returns it, or another if that is impossible.
+
+    Columns are converted one by one, because an expression over a column takes some 2 MiB.
+    """
+    alter = f"ALTER TABLE texts ALTER {quoted(name)} TYPE"
+    try:
+        if reading.sql:
+            database.execute(f"{alter} {reading.kind} USING {reading.sql}")
+    except duckdb.ConversionException:  # a number beyond the engine's
+        why = "a value is no number that can be stored"
+        return ColumnReading(why=why, written=reading.written)
+    if not reading.sql and reading.has_typed:
+        database.execute(f"{alter} VARCHAR USING {untyped(name)}")
+    return reading
 
 
 def _is_empty(database: duckdb.DuckDBPyConnection, name: str) -> bool:
@@ -280,7 +349,7 @@ def _given_header(described: TableDescription | None) -> list[int] | None:
 
 def _sample(path: Path) -> list[str]:
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        lines = [line for _, line in zip(range(_SAMPLE_LINES), iter(lambda: file.readline(1 << 16), ""), strict=False)]
+        lines = list(islice(iter(partial(file.readline, _SAMPLE_LINE_CHARS), ""), _SAMPLE_LINES))
     if not any(line.strip() for line in lines):
         raise Unreadable("it is empty")
     return lines
@@ -298,14 +367,15 @@ def _dialect(sample: list[str]) -> Dialect:
     doubled = _DOUBLED.search(text.replace('\\"', ""))
     escape = "\\" if '\\"' in text and not doubled else '"'
 
-    def score(delimiter: str) -> tuple[float, int]:
-        reader = csv.reader(sample, delimiter=delimiter, escapechar=escape if escape != '"' else None)
-        widths = Counter(len(row) for row in reader if any(row))
-        width, count = max(widths.items(), key=lambda item: (item[1] * (item[0] > 1), item[0]), default=(1, 0))
-        return (count / widths.total() if width > 1 else 0.0, width)
+    def share_and_width(delimiter: str) -> tuple[float, int]:
+        rows = _parse_rows(sample, Dialect(delimiter, escape, 0))
+        widths = Counter(len(row.cells) for row in rows if any(row.cells))
+        several = [(count, width) for width, count in widths.items() if width > 1]
+        count, width = max(several, default=(0, 1))
+        return (count / widths.total() if count else 0.0, width)
 
-    best = max(_DELIMITERS, key=score)
-    share, width = score(best)
+    best = max(_DELIMITERS, key=share_and_width)
+    share, width = share_and_width(best)
     return Dialect(best, escape, width) if share >= _SAME_WIDTH else Dialect(",", escape, 1)
 
 
@@ -354,9 +424,7 @@ def sqlite_tables(
     with sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True) as database:
         try:
             database.execute("PRAGMA trusted_schema = OFF")
-            names = [name for (name,) in database.execute(
-                "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1"
-            )]  # fmt: skip
+            names = [name for (name,) in database.execute(_SQLITE_TABLES)]
             sheets = ((name, partial(_sqlite_rows, database, name)) for name in names)
             return row_tables(sheets, path, out, described, source_is_typed=True)
         except sqlite3.Error as error:
@@ -371,7 +439,12 @@ def _sqlite_rows(database: Any, table: str) -> Iterator[list[Cell]]:
 
 
 def _engine_table(
-    reader: str, path: Path, out: Path, described: TableDescription | None = None, *, texts_are_numbers: bool = False
+    reader: str,
+    path: Path,
+    out: Path,
+    described: TableDescription | None = None,
+    *,
+    texts_are_numbers: bool = False,
 ) -> list[JsonObject]:
     """Returns the only table of a file that the engine reads with its own types.
 
@@ -383,22 +456,25 @@ def _engine_table(
         if len(found) > _COLUMNS:
             raise Unreadable(f"it has {len(found):,} columns, at most {_COLUMNS:,} are read")
         database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
-        columns, texts = dict[str, str](), list[str]()
-        found_names = [_column_name(name, number) for number, (name, *_) in enumerate(found)]
-        names = numbered_columns(found_names)
-        for new, (name, kind, *_) in zip(names, found, strict=True):
+
+        columns: dict[str, str] = {}
+        texts: list[str] = []
+        names = [_column_name(name, number) for number, (name, *_) in enumerate(found, 1)]
+        for new, (name, kind, *_) in zip(numbered_columns(names), found, strict=True):
             if new != name:
                 database.execute(f"ALTER TABLE texts RENAME {quoted(name)} TO {quoted(new)}")
             is_nested = kind.startswith(_NESTED) or kind.endswith("]")
             columns[new] = f"CAST({quoted(new)} AS VARCHAR)" if is_nested else quoted(new)
             if kind == "VARCHAR":
                 texts.append(new)
+
         readings = read_columns(database, texts, described=about) if texts_are_numbers else {}
         table = _typed_table(database, path.stem, out, readings, [], columns)
         for column in table["columns"]:
-            if column["name"] in about.columns and (unit := about.columns[column["name"]].unit):
-                column["reading"] = column["reading"] | {"unit": unit}
-                column["unit"] = unit
+            own = about.columns.get(column["name"])
+            if own and own.unit:
+                column["reading"] = column["reading"] | {"unit": own.unit}
+                column["unit"] = own.unit
         return [table]
 
 
@@ -409,4 +485,5 @@ json_tables = partial(_engine_table, _JSON, texts_are_numbers=True)
 
 
 def _column_name(cell: str, number: int) -> str:
-    return re.sub(r"\s+", " ", cell).strip()[:_NAME_CHARS] or f"column_{number + 1}"
+    """Returns a name as it is shown, on one line; a column without one has its number."""
+    return re.sub(r"\s+", " ", cell).strip()[:_NAME_CHARS] or f"column_{number}"

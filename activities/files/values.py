@@ -46,7 +46,7 @@ _READABLE = (*TABLES, *DOCUMENTS, ".json", ".zip")
 
 
 DATA_TOML = "data.toml"
-"""The name of a file that says how the tables beside it are read. One counts: that of the folder itself."""
+"""The name of a file that says how the tables beside it are read; only the folder's own counts."""
 
 
 def is_data(name: str) -> bool:
@@ -54,8 +54,16 @@ def is_data(name: str) -> bool:
     return name.lower().endswith(_READABLE)
 
 
+def unread_name(name: str) -> str:
+    """Returns the reason why the data in a file of that name is never read; empty if it may be."""
+    if PurePosixPath(name).name == DATA_TOML:
+        whole = f"only the {DATA_TOML} of the folder itself counts"
+        return f"{whole}: name these tables there, by their paths"
+    return unread_kind(name)
+
+
 def unread_kind(name: str) -> str:
-    """Returns the reason why a file with that name is never read; empty if it may be."""
+    """Returns the reason why files of this kind are never read; empty if they are."""
     if is_data(name):
         return ""
     return f"files of the kind '{PurePosixPath(name).suffix or name}' are not read"

@@ -38,13 +38,16 @@ from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts, ModelTraits
 
 _MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)  # a connection takes a second at most
-MODEL_ERROR_BODY_BYTES = 64 * 1024  # the provider's errors have some hundred; gateways' HTML pages are cut here
+# Of an error: the provider's have some hundred bytes, gateways' HTML pages are cut here.
+MODEL_ERROR_BODY_BYTES = 64 * 1024
 _PAGE_BYTES = 4 * 1024 * 1024  # a gateway's list of hundreds of models with their prices
-_MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
+# A finished answer waits this long for its connection to become reusable.
+_MODEL_LINGER = timedelta(seconds=1)
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
-_reader: ContextVar["StreamReader | _ByteCounter"] = ContextVar("_reader")  # of the call that this task makes
+# Counts the bytes of the call that this task makes.
+_reader: ContextVar["StreamReader | _ByteCounter"] = ContextVar("_reader")
 
 
 class AnthropicModel(ModelEndpoint):
@@ -74,10 +77,12 @@ class AnthropicModel(ModelEndpoint):
         plain_http: bool = False,
         http_options: Mapping[str, Any] | None = None,
     ) -> None:
-        key, token = (api_key or "").strip(), (auth_token or "").strip()
+        key = (api_key or "").strip()
+        token = (auth_token or "").strip()
         secrets = [secret for secret in (key, token) if secret]
         if not all(secret.isascii() and secret.isprintable() for secret in secrets):
-            raise ValueError("ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN holds characters that no header can carry")
+            names = "ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN"
+            raise ValueError(f"{names} holds characters that no header can carry")
         self._idle = idle_timeout.total_seconds()
         self._rung = structured
         self._without = without
@@ -90,8 +95,9 @@ class AnthropicModel(ModelEndpoint):
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http and is_exposed(base_url or _DEFAULT_URL):
             raise ValueError(
-                f"ANTHROPIC_BASE_URL is plain http to '{self.endpoint}', which would send the key unencrypted: use "
-                "https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
+                f"ANTHROPIC_BASE_URL is plain http to '{self.endpoint}', which would send the key "
+                "unencrypted: use https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network "
+                "between is yours"
             )
         self._credentials = Credentials(secrets)
         # The reader ends dead streams, the activity's own timeout long ones.
@@ -103,27 +109,35 @@ class AnthropicModel(ModelEndpoint):
                 api_key=key or (None if token else _NO_KEY),
                 auth_token=None if key else token or None,
                 base_url=base_url or _DEFAULT_URL,
-                max_retries=0,  # Temporal retries: it shows every attempt and frees the slot meanwhile
+                max_retries=0,  # Temporal retries: it shows attempts, and frees the slot meanwhile
                 timeout=timeout,
                 http_client=_BoundedClient(
-                    limits=httpx2.Limits(max_connections=limits.ACTIVITY_SLOTS), timeout=timeout, **(http_options or {})
+                    limits=httpx2.Limits(max_connections=limits.ACTIVITY_SLOTS),
+                    timeout=timeout,
+                    **(http_options or {}),
                 ),
                 default_headers={"accept-encoding": "identity"},  # packing delays events
-                open_telemetry=False,  # the span of a call is the activity's, and no trace id leaves
+                open_telemetry=False,  # a call's span is the activity's, and no trace id leaves
             )
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Sends one request. Returns its answer, or raises ModelFailure."""
         if self._client is None:
-            words = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
+            remedy = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
+            words = f"no model is configured: {remedy}"
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words)
         try:
             async with asyncio.timeout(self._patience(request)) as end:
                 reader = StreamReader(progress, end, self._idle, self._credentials)
                 return await self._stream_reply(self._client, request, reader)
         except Exception as error:
-            failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
-        # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
+            failed = classify(
+                error,
+                model=request.model,
+                endpoint=self.endpoint,
+                credentials=self._credentials,
+            )
+        # Raised out here it has no cause: the SDK's error has the body, which may quote the prompt.
         raise failed
 
     def _patience(self, request: ModelRequest) -> float:
@@ -136,7 +150,7 @@ class AnthropicModel(ModelEndpoint):
         return self._idle + request.tokens / limits.MODEL_READS_PER_SECOND
 
     async def request_json(self, path: str, body: JsonObject | None, time: timedelta) -> JsonObject:
-        """Returns the JSON at a path, or the reply to a request with a body. Raises ModelFailure."""
+        """Returns the JSON at a path, or the reply to a body. Raises ModelFailure."""
         if self._client is None:
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, "no model is configured")
         _reader.set(_ByteCounter())
@@ -145,9 +159,11 @@ class AnthropicModel(ModelEndpoint):
                 if body is None:
                     page = await self._client.get(path, cast_to=object)
                 else:
-                    page = await self._client.post(path, cast_to=object, body={**body, **self._extra})
+                    sent = {**body, **self._extra}
+                    page = await self._client.post(path, cast_to=object, body=sent)
         except Exception as error:
-            own = error.__cause__ if isinstance(error.__cause__, BadAnswer) else error  # the SDK wraps ours
+            cause = error.__cause__
+            own = cause if isinstance(cause, BadAnswer) else error  # the SDK wraps ours
             failed = classify(own, endpoint=self.endpoint, credentials=self._credentials)
         else:
             return page if isinstance(page, dict) else {}
@@ -155,7 +171,7 @@ class AnthropicModel(ModelEndpoint):
         raise failed
 
     def output_schema(self, model: type[Model]) -> JsonObject:
-        """Returns the schema of `model` as the API compiles it. It is shared, so do not change it."""
+        """Returns the schema of `model` as the API compiles it, shared: do not change it."""
         return _form_of(model)
 
     def window(self, model: str, traits: ModelTraits | None = None) -> Window:
@@ -171,13 +187,18 @@ class AnthropicModel(ModelEndpoint):
         every model accepts that.
         """
         found = facts.traits(model)
-        window = pricing.set_window(model, self._windows) or found.window or pricing.window_of(model, {}).tokens
+        window = pricing.set_window(model, self._windows) or found.window
         schemas = found.schemas
         if self._rung is not None:
             schemas = self._rung == "format"
         elif schemas is None:
             schemas = is_known(model) or not facts.address
-        return found.model_copy(update={"window": window, "schemas": schemas, "short_prompts": self._short_prompts})
+        traits = {
+            "window": window or pricing.window_of(model, {}).tokens,
+            "schemas": schemas,
+            "short_prompts": self._short_prompts,
+        }
+        return found.model_copy(update=traits)
 
     def _rung_of(self, traits: ModelTraits | None) -> Rung:
         if traits is not None and traits.schemas is not None:
@@ -198,21 +219,26 @@ class AnthropicModel(ModelEndpoint):
             await self._client.close()
 
     async def _stream_reply(
-        self, client: anthropic.AsyncAnthropic, request: ModelRequest, reader: StreamReader
+        self,
+        client: anthropic.AsyncAnthropic,
+        request: ModelRequest,
+        reader: StreamReader,
     ) -> ModelMessage:
+        """Returns the answer to a request as it is streamed. Raises BadAnswer and ModelFailure."""
         profile = profile_of(request.model, self._without, self._max_output)
-        lacking = [tool["name"] for tool in request.tools if "input_schema" not in tool and not profile.server_tools]
-        if lacking:
-            names = ", ".join(lacking)
-            words = f"'{request.model}' at {self.endpoint} does not run tools itself: take {names} from the role"
-            raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words)
+        if not profile.server_tools:
+            self._require_own_tools(request)
         small = self.window(request.model, request.traits).is_small
         body = request_body(request, profile, self._rung_of(request.traits), shows_form=small)
-        _reader.set(reader)
-        reads_text_calls = not self._is_providers_own  # its models have a channel for calls, and use it
+        # The provider's models have a channel for calls, and use it.
+        reads_text_calls = not self._is_providers_own
         watch = TextWatch(request) if reads_text_calls else None
+
+        _reader.set(reader)
         async with client.messages.stream(
-            **body, extra_headers=request.headers, extra_body=self._extra or None
+            **body,
+            extra_headers=request.headers,
+            extra_body=self._extra or None,
         ) as stream:
             async for event in stream:
                 reader.read_event(event)
@@ -223,26 +249,31 @@ class AnthropicModel(ModelEndpoint):
                 if watch and watch.has_ended(event):
                     # Leaving the block closes the connection, so the server stops as well.
                     reader.finish()
-                    usage = reader.usage
-                    if not usage.prompt_tokens:  # some servers count at the end, which does not come
-                        usage = usage.model_copy(update={"input_tokens": request.tokens})
-                    # Of a form only blanks are left out, perhaps in its middle: it counts as cut.
-                    stop_reason = "max_tokens" if request.concludes else "end_turn"
-                    message = ended_message(stream.current_message_snapshot, stop_reason, usage)
+                    message = _as_ended(stream.current_message_snapshot, request, reader.usage)
                     return check_message(with_text_calls(message, request), self._credentials)
             if not reader.finished:
                 raise self._unfinished(reader, stream.response.headers.get("content-type", ""))
-            # Read to the end so that the connection can be used again; nothing can take the answer back now.
+            # Read to the end, so that the connection can be used again. Whatever happens meanwhile,
+            # the answer is complete.
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_MODEL_LINGER.total_seconds()):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot)
+
         if reads_text_calls:
             message = with_text_calls(message, request)
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
         return check_message(message, self._credentials)
+
+    def _require_own_tools(self, request: ModelRequest) -> None:
+        """Raises ModelFailure if the model's provider would have to run a tool."""
+        provided = [tool["name"] for tool in request.tools if "input_schema" not in tool]
+        if provided:
+            lack = f"'{request.model}' at {self.endpoint} does not run tools itself"
+            words = f"{lack}: take {', '.join(provided)} from the role"
+            raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words)
 
     def _refuse_cut_prompt(self, request: ModelRequest, usage: ModelUsage) -> None:
         """Raises ModelFailure if a server other than the provider's must have cut the prompt.
@@ -258,17 +289,26 @@ class AnthropicModel(ModelEndpoint):
         if sent < limits.MODEL_CUT_LEAST or read >= sent * limits.MODEL_CUT_SHARE:
             return
         words = (
-            f"{self.endpoint} cut the prompt without a word: it read {read:,} of about {sent:,} tokens. Give "
-            f"'{request.model}' a larger window there (Ollama: OLLAMA_CONTEXT_LENGTH), or set "
-            f"SUPERVISOR_MODEL_WINDOW={request.model}={read}"
+            f"{self.endpoint} cut the prompt without a word: it read {read:,} of about {sent:,} "
+            f"tokens. Give '{request.model}' a larger window there (Ollama: "
+            f"OLLAMA_CONTEXT_LENGTH), or set SUPERVISOR_MODEL_WINDOW={request.model}={read}"
         )
         raise ModelFailure(ErrorKind.CONTEXT_OVERFLOW, words)
 
     def _unfinished(self, reader: StreamReader, content_type: str) -> BadAnswer:
         if reader.started or content_type.startswith("text/event-stream"):
             return BadAnswer("it ended without message_stop", ErrorKind.STREAM_BROKEN)
-        shown = self._credentials.withheld(one_line(content_type, limits.MODEL_NAME_BYTES)) or "missing"
-        return BadAnswer(f"content type {shown} where an event stream was due")
+        shown = self._credentials.withheld(one_line(content_type, limits.MODEL_NAME_BYTES))
+        return BadAnswer(f"content type {shown or 'missing'} where an event stream was due")
+
+
+def _as_ended(snapshot: Any, request: ModelRequest, usage: ModelUsage) -> ModelMessage:
+    """Returns a message of which the rest is not read."""
+    if not usage.prompt_tokens:  # some servers count at the end, which does not come
+        usage = usage.model_copy(update={"input_tokens": request.tokens})
+    # Of a form only blanks are left out, perhaps in its middle: it counts as cut.
+    stop_reason = "max_tokens" if request.concludes else "end_turn"
+    return ended_message(snapshot, stop_reason, usage)
 
 
 @lru_cache(limits.KNOWN_FORMS)
@@ -279,8 +319,9 @@ def _form_of(model: type[Model]) -> JsonObject:
     """
     schema = model.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
-        needed, fields = part.get("required", []), part.get("properties", {})
-        part["required"] = [name for name, field in fields.items() if name in needed or "default" in field]
+        needed = part.get("required", [])
+        fields = part.get("properties", {}).items()
+        part["required"] = [name for name, field in fields if name in needed or "default" in field]
     form: JsonObject = lean(anthropic.transform_schema(schema))
     return form
 
@@ -304,9 +345,16 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
     It follows no redirects and limits every body.
     """
 
-    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+    async def send(
+        self,
+        request: httpx2.Request,
+        *,
+        stream: bool = False,
+        **options: Any,
+    ) -> httpx2.Response:
         """Returns the response with a limited body."""
-        if request.url.userinfo:  # a gateway's user and password: aiohttp takes them as a header or in the address
+        if request.url.userinfo:
+            # A gateway's user and password: aiohttp takes them as a header or in the address.
             options["auth"] = httpx2.BasicAuth(request.url.username, request.url.password)
             request.url = request.url.copy_with(userinfo=b"")
         raw = await super().send(request, stream=True, **{**options, "follow_redirects": False})

@@ -125,7 +125,7 @@ class ConversationStore:
         return [*(await self.entries(last.ancestors)).values(), last]
 
     async def all_chains(self, head: str) -> list[list[Entry]]:
-        """Returns the entries of the conversation at `head`, after those of the ones it replaced."""
+        """Returns the entries of the conversation at `head`, after those that it replaced."""
         chain = await self.chain(head)
         before = await self.all_chains(chain[0].anew_from) if chain[0].anew_from else []
         return [*before, chain]
@@ -155,12 +155,16 @@ class ConversationStore:
         """Returns the entry at a key. Raises ArtifactMissing if there is none."""
         return await self._store.read(key, _parse)
 
-    async def entries(self, keys: Iterable[str], problems: list[str] | None = None) -> dict[str, Entry]:
+    async def entries(
+        self,
+        keys: Iterable[str],
+        problems: list[str] | None = None,
+    ) -> dict[str, Entry]:
         """Returns the entries by key, read concurrently. For `problems` see `read_all`."""
         return await self._store.read_all(keys, _parse, problems)
 
     async def find(self, key: str) -> Entry | None:
-        """Returns the entry at a key from the journal; None if the call's answer was never stored."""
+        """Returns the journal's entry at a key; None if the call's answer was never stored."""
         return await self._store.find_parsed(key, _parse)
 
     async def save(self, key: str, entry: Entry) -> Entry:

@@ -15,35 +15,53 @@ from activities.model.port import ModelEndpoint, ModelFailure
 from activities.model.request_body import is_known
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.base.json_object import JsonObject
-from temporal_supervisor.supervision.provider.endpoint_facts import NAMES_KEPT, EndpointFacts, ModelTraits
+from temporal_supervisor.supervision.provider.endpoint_facts import (
+    NAMES_KEPT,
+    EndpointFacts,
+    ModelTraits,
+)
 
 _LIST_TIME = timedelta(seconds=5)  # of a list: no model has to work for it
-_CALL_TIME = timedelta(minutes=3)  # of a request of a few tokens: it waits behind running ones, a model may be loaded
+# Of a request of a few tokens: it waits behind running ones, and a model may be loaded.
+_CALL_TIME = timedelta(minutes=3)
 _LONG_TIME = timedelta(minutes=10)  # of the long prompt: it is read at 8 tokens a second at least
 
 _FEW_TOKENS = 60  # enough for a short JSON object, and to see that a greeting is none
 _COLOURS = ("red", "green")
 _FORM: JsonObject = {
     "type": "object",
-    "properties": {"colour": {"type": "string", "enum": [*_COLOURS]}, "number": {"type": "integer"}},
+    "properties": {
+        "colour": {"type": "string", "enum": [*_COLOURS]},
+        "number": {"type": "integer"},
+    },
     "required": ["colour", "number"],
     "additionalProperties": False,
 }
 _TOOL: JsonObject = {
     "name": "report_colour",
     "description": "Reports a colour.",
-    "input_schema": {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]},
+    "input_schema": {
+        "type": "object",
+        "properties": {"colour": {"type": "string"}},
+        "required": ["colour"],
+    },
 }
 _GREETING = "Say good morning."
 _THINKING_TOKENS = 1024  # the least that the API takes
 
 DEFAULT_WINDOW = 4096  # Ollama's on most machines
-_LONG_WORDS = 4600  # a word is a token: with the template around it more than that window, less than the next size
+# A word is a token: with the template around it more than that window, less than the next size.
+_LONG_WORDS = 4600
 _CUT_SHARE = 0.95  # of them that are read if nothing was cut
 # A line of the parameters that Ollama lists: "num_ctx    8192".
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})", re.MULTILINE)
 
-NOT_YET = (ErrorKind.PROVIDER_UNREACHABLE, ErrorKind.PROVIDER_ERROR, ErrorKind.OVERLOADED, ErrorKind.IDLE_TIMEOUT)
+NOT_YET = (
+    ErrorKind.PROVIDER_UNREACHABLE,
+    ErrorKind.PROVIDER_ERROR,
+    ErrorKind.OVERLOADED,
+    ErrorKind.IDLE_TIMEOUT,
+)
 """Failures of an endpoint that starts, or loads its model."""
 
 
@@ -57,19 +75,23 @@ async def list_models(endpoint: ModelEndpoint) -> EndpointFacts:
     except ModelFailure as failure:
         return EndpointFacts(address=endpoint.endpoint, asked=failure.kind not in NOT_YET)
     entries = [entry for entry in _list(reply.get("data")) if isinstance(entry.get("id"), str)]
-    listed_windows = {entry["id"]: _window_in(entry) for entry in entries}
-    windows = {name: window for name, window in listed_windows.items() if window}
-    names = [str(entry["id"]) for entry in entries]
+    shown = entries[:NAMES_KEPT]
+    windows = {entry["id"]: _window_in(entry) for entry in shown}
+    is_llama_cpp = any(entry.get("owned_by") == "llamacpp" for entry in entries)
     return EndpointFacts(
         address=endpoint.endpoint,
         asked=True,
-        names=names[:NAMES_KEPT],
-        models={name: ModelTraits(window=windows[name]) for name in names[:NAMES_KEPT] if name in windows},
-        slots=await _slots(endpoint) if any(entry.get("owned_by") == "llamacpp" for entry in entries) else None,
+        names=[entry["id"] for entry in shown],
+        models={name: ModelTraits(window=window) for name, window in windows.items() if window},
+        slots=await _slots(endpoint) if is_llama_cpp else None,
     )
 
 
-async def probe_traits(endpoint: ModelEndpoint, model: str, known: ModelTraits) -> AsyncIterator[ModelTraits]:
+async def probe_traits(
+    endpoint: ModelEndpoint,
+    model: str,
+    known: ModelTraits,
+) -> AsyncIterator[ModelTraits]:
     """Yields the traits of a model after each request that tests one; `known` ones are not tested.
 
     The provider's own models are known by their names.
@@ -78,9 +100,9 @@ async def probe_traits(endpoint: ModelEndpoint, model: str, known: ModelTraits) 
     yield traits
     if is_known(model):
         return
-    for name, ask in _QUESTIONS.items():
+    for name, find_out in _QUESTIONS.items():
         if getattr(traits, name) is None:
-            traits = traits.model_copy(update={name: await ask(endpoint, model)})
+            traits = traits.model_copy(update={name: await find_out(endpoint, model)})
             yield traits
 
 
@@ -105,7 +127,8 @@ def tokens_read(reply: JsonObject) -> int:
 
 
 async def _keeps_to_schemas(endpoint: ModelEndpoint, model: str) -> bool | None:
-    reply = await _probe(endpoint, model, output_config={"format": {"type": "json_schema", "schema": _FORM}})
+    form = {"type": "json_schema", "schema": _FORM}
+    reply = await _probe(endpoint, model, output_config={"format": form})
     if not isinstance(reply, dict):
         return reply
     try:
@@ -118,7 +141,9 @@ async def _keeps_to_schemas(endpoint: ModelEndpoint, model: str) -> bool | None:
 async def _calls_a_tool(endpoint: ModelEndpoint, model: str) -> bool | None:
     choice = {"type": "tool", "name": _TOOL["name"]}
     reply = await _probe(endpoint, model, tools=[_TOOL], tool_choice=choice)
-    return any(block.get("type") == "tool_use" for block in _blocks(reply)) if isinstance(reply, dict) else reply
+    if not isinstance(reply, dict):
+        return reply
+    return any(block.get("type") == "tool_use" for block in _blocks(reply))
 
 
 async def _thinks(endpoint: ModelEndpoint, model: str) -> bool | None:
@@ -126,7 +151,8 @@ async def _thinks(endpoint: ModelEndpoint, model: str) -> bool | None:
     reply = await _probe(endpoint, model, thinking=thinking)
     if not isinstance(reply, dict):
         return reply
-    return any(block.get("type") == "thinking" for block in _blocks(reply)) or _text(reply).startswith("<think")
+    has_block = any(block.get("type") == "thinking" for block in _blocks(reply))
+    return has_block or _text(reply).startswith("<think")
 
 
 async def _probe(endpoint: ModelEndpoint, model: str, **parts: Any) -> JsonObject | bool | None:
@@ -134,7 +160,8 @@ async def _probe(endpoint: ModelEndpoint, model: str, **parts: Any) -> JsonObjec
 
     Returns the reply, or False if they are refused. None if there is no reply.
     """
-    body = {"model": model, "max_tokens": _FEW_TOKENS, "messages": [{"role": "user", "content": _GREETING}], **parts}
+    greeting = {"role": "user", "content": _GREETING}
+    body = {"model": model, "max_tokens": _FEW_TOKENS, "messages": [greeting], **parts}
     try:
         return await endpoint.request_json("/v1/messages", body, _CALL_TIME)
     except ModelFailure as failure:
@@ -151,7 +178,8 @@ async def _window_elsewhere(endpoint: ModelEndpoint, model: str) -> int | None:
     """Returns the window by the server's own API, whichever that is."""
     for path, body, read in _OWN_APIS:
         sent = None if body is None else {**body, "model": model}
-        if window := read(await _page(endpoint, path, sent), model):
+        window = read(await _page(endpoint, path, sent), model)
+        if window:
             return window
     return None
 
@@ -170,8 +198,10 @@ def _in_props(page: JsonObject, model: str) -> int | None:
 
 def _in_ps(page: JsonObject, model: str) -> int | None:
     """Returns the actual window of a loaded model, which may be below its maximum."""
-    loaded = [entry for entry in _list(page.get("models")) if model in (entry.get("name"), entry.get("model"))]
-    return _number(loaded[0].get("context_length")) if loaded else None
+    for entry in _list(page.get("models")):
+        if model in (entry.get("name"), entry.get("model")):
+            return _number(entry.get("context_length"))
+    return None
 
 
 def _in_show(page: JsonObject, model: str) -> int | None:
@@ -211,7 +241,7 @@ _QUESTIONS: Mapping[str, Callable[[ModelEndpoint, str], Awaitable[object]]] = {
     "thinking": _thinks,
     "window": _window_elsewhere,  # after the calls: Ollama says it of a model that is loaded
 }
-"""What is asked about a trait, the most important one first."""
+"""The test of each trait, the most important one first."""
 
 
 def _window_in(entry: JsonObject) -> int | None:
@@ -222,12 +252,17 @@ def _window_in(entry: JsonObject) -> int | None:
 
 
 def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9 else None
+    """Returns a number that an endpoint gives; None for anything else that it may send."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value < 10**9 else None
 
 
 def _list(value: object) -> list[JsonObject]:
     """Returns the objects in a list; an endpoint may send anything else."""
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [part for part in value if isinstance(part, dict)]
 
 
 def _blocks(reply: JsonObject) -> list[JsonObject]:
@@ -235,4 +270,5 @@ def _blocks(reply: JsonObject) -> list[JsonObject]:
 
 
 def _text(reply: JsonObject) -> str:
-    return "".join(str(block.get("text", "")) for block in _blocks(reply) if block.get("type") == "text").strip()
+    texts = [block.get("text", "") for block in _blocks(reply) if block.get("type") == "text"]
+    return "".join(map(str, texts)).strip()

@@ -14,12 +14,24 @@ from weakref import WeakValueDictionary
 from cachetools import LRUCache
 from opentelemetry import metrics
 
-from activities.model.port import ModelEndpoint, ModelFailure, ModelMessage, ModelRequest, StreamProgress
+from activities.model.port import (
+    ModelEndpoint,
+    ModelFailure,
+    ModelMessage,
+    ModelRequest,
+    StreamProgress,
+)
 from temporal_supervisor.supervision.base import limits, spans
 from temporal_supervisor.supervision.base.errors import ErrorKind
-from temporal_supervisor.supervision.provider.provider_breaker import CallTicket, Hold, ProviderBreaker, ProviderState
+from temporal_supervisor.supervision.provider.provider_breaker import (
+    CallTicket,
+    Hold,
+    ProviderBreaker,
+    ProviderState,
+)
 
-GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
+# A known wait of up to that is spent in the process; a longer one makes a later attempt.
+GATE_WAIT = timedelta(seconds=5)
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter(spans.SCOPE)
@@ -38,7 +50,10 @@ class ModelGate:
     """
 
     def __init__(
-        self, endpoint: ModelEndpoint, most: int = limits.MODEL_SLOTS, clock: Callable[[], float] = time.monotonic
+        self,
+        endpoint: ModelEndpoint,
+        most: int = limits.MODEL_SLOTS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._endpoint = endpoint
         self._most = most
@@ -56,7 +71,8 @@ class ModelGate:
         Its outcome counts for the breaker.
         """
         progress.stage = "turn"
-        ticket, breaker = await self._await_turn(request), self.breaker(request.model)
+        ticket = await self._await_turn(request)
+        breaker = self.breaker(request.model)
 
         def on_content() -> None:
             progress.stage = "writing"
@@ -75,11 +91,12 @@ class ModelGate:
             if failure.retryable and cooldown >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
                 raise _circuit_open(request.model, cooldown, failure.message) from failure
             if cooldown > (failure.retry_after or 0):
-                # Retry exactly when the breaker half-opens: earlier is refused, later delays the probe.
+                # Just when the breaker half-opens: earlier is refused, later delays the probe.
                 failure.retry_after = cooldown
             raise
         finally:
-            breaker.released(ticket)  # after an outcome it changes nothing; without one the call was given up
+            # After an outcome it changes nothing; without one the call was given up.
+            breaker.released(ticket)
             self._record_state(request.model)
             self._wake()
         return message
@@ -89,13 +106,14 @@ class ModelGate:
 
         Each run has one call in a model's line.
         """
-        lines = [(request.model, request.run), (request.model,)]
-        of_run, of_model = (self._lines.setdefault(line, asyncio.Lock()) for line in lines)
+        of_run = self._lines.setdefault((request.model, request.run), asyncio.Lock())
+        of_model = self._lines.setdefault((request.model,), asyncio.Lock())
         try:
             async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), of_run, of_model:
                 return await self._first_in_line(request)
         except TimeoutError:
-            words = f"other calls of {request.model} are in flight, as many as its provider takes at present"
+            busy = f"other calls of {request.model} are in flight"
+            words = f"{busy}, as many as its provider takes at present"
             raise _held_back(words, GATE_WAIT.total_seconds()) from None
 
     async def _first_in_line(self, request: ModelRequest) -> CallTicket:
@@ -105,12 +123,14 @@ class ModelGate:
             if held.why == "open":
                 raise _circuit_open(model, held.seconds, self._last_failures.get(model, "not sent"))
             if held.why == "no room":
-                # Calls report meanwhile, so the breaker is asked again after every change, or when one has stalled.
+                # Calls report meanwhile, so the breaker is asked again after every change, or when
+                # one has stalled.
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), breaker.next_stall(self._clock()))
                 continue
             if held.seconds > GATE_WAIT.total_seconds():
-                words = f"the provider of {model} asked for no calls for another {held.seconds:.0f} s"
+                rest = f"for another {held.seconds:.0f} s"
+                words = f"the provider of {model} asked for no calls {rest}"
                 raise _held_back(words, held.seconds)
             await asyncio.sleep(held.seconds)
         self._record_state(model)
@@ -133,8 +153,10 @@ class ModelGate:
 
     def _record_state(self, model: str) -> None:
         """Records a change of the breaker's state in metrics and log."""
-        breaker, now = self.breaker(model), self._clock()
-        state, before = breaker.state(now), self._seen.get(model, "closed")
+        now = self._clock()
+        breaker = self.breaker(model)
+        state = breaker.state(now)
+        before = self._seen.get(model, "closed")
         if state == before:
             return
         self._seen[model] = state

@@ -15,7 +15,8 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationErrorCategory as _Category
 
 from activities.activity_telemetry import add_facts, count_usage, show_text
 from activities.contracts.run_contracts import RunRef, SupervisorCall
@@ -82,13 +83,14 @@ def to_application_error(failure: ModelFailure, failed: FailedCall) -> Applicati
     grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
     wait = timedelta(seconds=failure.retry_after) if failure.retry_after else grown
     last = {"request_id": failure.request_id, "remaining": failure.retry_after or 0.0}
+    is_expected = failure.kind in WAITING
     return ApplicationError(
         cut(failure.message, limits.ERROR_BYTES),
         failed.model_copy(update=last).model_dump(),
         type=failure.kind,
         non_retryable=not retryable,
         next_retry_delay=wait * (1 + limits.RETRY_JITTER * _jitter.random()) if retryable else None,
-        category=ApplicationErrorCategory.BENIGN if failure.kind in WAITING else ApplicationErrorCategory.UNSPECIFIED,
+        category=_Category.BENIGN if is_expected else _Category.UNSPECIFIED,
     )
 
 
@@ -164,25 +166,36 @@ class ModelCalls:
         With a tool `call` that is the reply, and the model is not asked. Raises ApplicationError if
         the call fails.
         """
-        window = await self.window(asked.run, opening.model)
-        prompt = FirstPrompt(window, opening, text, note, how.withheld)
         key = key_of(asked, activity.info().workflow_id or "")
         stored = await self._stored_answer(key)
         if stored is not None:
             return stored
+        window = await self.window(asked.run, opening.model)
+        prompt = FirstPrompt(window, opening, text, note, how.withheld)
         if call is not None:
             return await self._store_made_call(key, prompt, how, call)
         return await self._make_call(asked, key, prompt, how)
 
-    async def follow_up(self, asked: Asked, head: str, added: list[JsonObject], how: CallOptions) -> Answered:
+    async def follow_up(
+        self,
+        asked: Asked,
+        head: str,
+        added: list[JsonObject],
+        how: CallOptions,
+    ) -> Answered:
         """Makes a later call, which adds messages to the conversation at `head`.
 
         Raises ApplicationError if the call fails.
         """
         key = key_of(asked, activity.info().workflow_id or "")
-        return await self._stored_answer(key) or await self._make_call(
-            asked, key, await self._next(asked.run, head, added, how), how
-        )
+        stored = await self._stored_answer(key)
+        if stored is not None:
+            return stored
+        past = await self.conversations.load(head)
+        whole = await self.conversations.resolve(added)
+        window = await self.window(asked.run, past.opening.model)
+        prompt = NextPrompt(window, past, added, whole, how.withheld)
+        return await self._make_call(asked, key, prompt, how)
 
     async def window(self, run: RunRef, model: str) -> Window:
         """Returns the window of a model, by the traits that the run knows."""
@@ -190,11 +203,6 @@ class ModelCalls:
 
     async def _traits(self, run: RunRef, model: str) -> ModelTraits:
         return await granted_traits(self.store, run.run_id, run.grant_ref, model)
-
-    async def _next(self, run: RunRef, head: str, added: list[JsonObject], how: CallOptions) -> NextPrompt:
-        past, whole = await self.conversations.load(head), await self.conversations.resolve(added)
-        window = await self.window(run, past.opening.model)
-        return NextPrompt(window, past, added, whole, how.withheld)
 
     async def _stored_answer(self, key: str) -> Answered | None:
         """Returns the stored answer of an earlier attempt, or None."""
@@ -232,15 +240,24 @@ class ModelCalls:
         saved = await until_stored(partial(self.conversations.save, key, entry))
         return self._answered(key, saved)
 
-    async def _make_call(self, asked: Asked, key: str, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
-        workflow_id, earlier = activity.info().workflow_id or "", earlier_attempts()
+    async def _make_call(
+        self,
+        asked: Asked,
+        key: str,
+        prompt: FirstPrompt | NextPrompt,
+        how: CallOptions,
+    ) -> Answered:
+        """Makes a call and stores its entry. Raises ApplicationError if it fails."""
+        workflow_id = activity.info().workflow_id or ""
+        earlier = earlier_attempts()
+        headers = {CALL_HEADER: call_header(workflow_id, asked.terms.step)}
         request = ModelRequest(
             **dict(prompt.opening),
             messages=[],
             max_tokens=prompt.window.output_tokens(asked.terms.max_tokens),
             cache=how.cache,
             concludes=how.concludes,
-            headers={CALL_HEADER: call_header(workflow_id, asked.terms.step)} if self._call_header else {},
+            headers=headers if self._call_header else {},
             run=asked.run.run_id,
             traits=await self._traits(asked.run, prompt.opening.model),
             call=f"{workflow_id}/{asked.terms.step}",
@@ -253,11 +270,13 @@ class ModelCalls:
             earlier.failures[failure.kind] = earlier.failures.get(failure.kind, 0) + 1
             set_details(earlier.model_dump)  # the last heartbeat of the attempt takes it along
             raise to_application_error(failure, earlier) from failure
-        past = draft.past
-        add_facts({spans.RESPONSE_MODEL: message.model, spans.FINISH_REASONS: [message.stop_reason]})
+
+        facts = {spans.RESPONSE_MODEL: message.model, spans.FINISH_REASONS: [message.stop_reason]}
+        add_facts(facts)
         show_text(spans.SYSTEM_TEXT, prompt.opening.system)
         show_text(spans.INPUT_MESSAGES, draft.added)
         show_text(spans.OUTPUT_MESSAGES, message.content)
+        past = draft.past
         entry = Entry(
             opening=None if past else prompt.opening,
             ancestors=[*past.last_entry.ancestors, past.head] if past else [],
@@ -285,32 +304,52 @@ class ModelCalls:
         return estimate
 
     async def _complete_fitted(
-        self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: FailedCall
+        self,
+        prompt: FirstPrompt | NextPrompt,
+        request: ModelRequest,
+        earlier: FailedCall,
     ) -> tuple[ModelMessage, CallDraft]:
         """Returns the answer to a call, and its draft: a shorter one if the first was too long."""
         draft = await prompt.first_draft()
         try:
             return await self._complete_draft(request, draft, earlier), draft
         except ModelFailure as failure:
-            if failure.kind is not ErrorKind.CONTEXT_OVERFLOW or (shorter := await prompt.shorter(draft)) is None:
+            if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
+                raise
+            shorter = await prompt.shorter(draft)
+            if shorter is None:
                 raise
         return await self._complete_draft(request, shorter, earlier), shorter
 
-    async def _complete_draft(self, request: ModelRequest, draft: CallDraft, earlier: FailedCall) -> ModelMessage:
-        room = self.model.window(request.model, request.traits).reply_tokens(draft.tokens)
-        tools = [tool for tool in request.tools if tool["name"] not in draft.view.withheld]
-        request = replace(request, messages=draft.messages, tools=tools, room=room, tokens=draft.tokens)
+    async def _complete_draft(
+        self,
+        request: ModelRequest,
+        draft: CallDraft,
+        earlier: FailedCall,
+    ) -> ModelMessage:
+        """Returns the answer to a draft. Whatever happens, its cost counts for the day."""
+        request = replace(
+            request,
+            messages=draft.messages,
+            tools=[tool for tool in request.tools if tool["name"] not in draft.view.withheld],
+            room=self.model.window(request.model, request.traits).reply_tokens(draft.tokens),
+            tokens=draft.tokens,
+        )
         progress = StreamProgress()
 
         def facts_so_far() -> JsonObject:
             """Returns the facts for the next attempt, if this one ends now."""
             spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
-            handed_on = earlier.model_copy(update={"spent": spent}).model_dump()
-            come = {"tokens": progress.usage.output_tokens, "tail": progress.tail, "stage": progress.stage}
-            return {**come, **handed_on}
+            return {
+                "tokens": progress.usage.output_tokens,
+                "tail": progress.tail,
+                "stage": progress.stage,
+                **earlier.model_copy(update={"spent": spent}).model_dump(),
+            }
 
         set_details(facts_so_far)
-        model, tokens = request.model, None
+        model = request.model
+        tokens: ModelUsage | None = None
         try:
             async with self._daily.call(self._estimate(model, draft)) as refused:
                 if refused is not None:
@@ -320,7 +359,8 @@ class ModelCalls:
                     raise ModelFailure(kind, refused.why, refused.wait.total_seconds())
                 async with waiting():
                     message = await self._gate.complete(request, progress)
-            model, tokens = message.model, message.usage
+            model = message.model
+            tokens = message.usage
             return message
         except ModelFailure:
             earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)

@@ -28,7 +28,7 @@ _OUTPUT_SHARE = 0.1
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 
 CacheUse = Literal["none", "prefix", "conversation"]
-"""Which prefixes of a call are worth caching: none, system and tools, or the conversation as well."""
+"""The prefixes of a call worth caching: none, system and tools, or the conversation, too."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,8 @@ class ModelMessage(Model):
 
     def text(self) -> str:
         """Returns all text blocks joined, without thinking that a model wrote as text."""
-        return without_thinking("".join(block.get("text", "") for block in self.content if block.get("type") == "text"))
+        texts = [block.get("text", "") for block in self.content if block.get("type") == "text"]
+        return without_thinking("".join(texts))
 
     def tool_uses(self) -> list[JsonObject]:
         """Returns the tool_use blocks, in order."""
@@ -193,7 +194,8 @@ class Window:
         """The number of characters that are shown of one tool output, a tenth of a small window."""
         if not self.is_small:
             return limits.TOOL_OUTPUT_CHARS
-        return min(limits.TOOL_OUTPUT_CHARS, int(self.tokens * _OUTPUT_SHARE * limits.CHARS_PER_TOKEN))
+        share = int(self.tokens * _OUTPUT_SHARE * limits.CHARS_PER_TOKEN)
+        return min(limits.TOOL_OUTPUT_CHARS, share)
 
     @property
     def prompt_tokens(self) -> int:

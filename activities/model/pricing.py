@@ -29,7 +29,8 @@ def price(model: str, usage: ModelUsage) -> float | None:
     None if the price is unknown.
     """
     # the price list counts cached tokens as part of the input, the provider's usage does not
-    entry = _list_entry(model, PricedUsage(**{**usage.model_dump(), "input_tokens": usage.prompt_tokens}))
+    priced = {**usage.model_dump(), "input_tokens": usage.prompt_tokens}
+    entry = _list_entry(model, PricedUsage(**priced))
     return None if entry is None else float(entry.total_price)
 
 

@@ -31,18 +31,22 @@ _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JS
 _DEFAULT = re.compile(r"\{default: [^{}]*+\}")  # as the SDK writes it into a description
 _TAIL_MARKS = 2
 _MARK: JsonObject = {"cache_control": {"type": "ephemeral"}}
-_THINKING: JsonObject = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
+# A model's own default may be to think unseen.
+_THINKING: JsonObject = {"type": "adaptive", "display": "summarized"}
 # "claude-opus-5-5", "claude-haiku-5", "claude-3.5"; not "gpt-5".
 _NAME = re.compile(r"claude-(?:[a-z]+-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)")
 _ADAPTIVE_SINCE = (4, 6)
-_OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), ((4, 0), 32_000))  # what is older counts as unknown
+# The most output of models since a version; those before count as unknown.
+_OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), ((4, 0), 32_000))
 
 
 def _compiles(schema: JsonObject) -> bool:
-    """True if the API compiles the schema: it limits optional fields and fields of several types."""
-    parts = list(_parts(schema))
-    optional = sum(len((part.get("properties") or {}).keys() - {*(part.get("required") or [])}) for part in parts)
-    unions = sum("anyOf" in part or isinstance(part.get("type"), list) for part in parts)
+    """True if the API compiles the schema: it limits optional fields and those of several types."""
+    optional = unions = 0
+    for part in _parts(schema):
+        fields = part.get("properties") or {}
+        optional += len(fields.keys() - set(part.get("required") or []))
+        unions += "anyOf" in part or isinstance(part.get("type"), list)
     return optional <= _SCHEMA_OPTIONAL and unions <= _SCHEMA_UNIONS
 
 
@@ -86,14 +90,24 @@ class EndpointProfile:
     most_output: int | None = None
 
 
-def profile_of(model: str, without: Iterable[str] = (), most_output: int | None = None) -> EndpointProfile:
-    """Returns the profile of a model, by the provider's name or a gateway's; settings override it."""
-    known, match = EndpointProfile(), _NAME.search(model)
+def profile_of(
+    model: str,
+    without: Iterable[str] = (),
+    most_output: int | None = None,
+) -> EndpointProfile:
+    """Returns the profile of a model, by the provider's name or a gateway's; settings override."""
+    match = _NAME.search(model)
     version = (int(match["major"]), int(match["minor"] or 0)) if match else (0, 0)
-    if most := next((tokens for since, tokens in _OUTPUT_SINCE if version >= since), None):
-        thinking = version >= _ADAPTIVE_SINCE
-        known = EndpointProfile(thinking, True, True, effort=thinking, most_output=most)
-    return replace(known, most_output=most_output or known.most_output, **dict.fromkeys(without, False))
+    most = next((tokens for since, tokens in _OUTPUT_SINCE if version >= since), None)
+    profile = EndpointProfile()
+    if most is not None:
+        profile = EndpointProfile(
+            thinking=version >= _ADAPTIVE_SINCE,
+            eager_input_streaming=True,
+            server_tools=True,
+            effort=version >= _ADAPTIVE_SINCE,
+        )
+    return replace(profile, most_output=most_output or most, **dict.fromkeys(without, False))
 
 
 def is_known(model: str) -> bool:
@@ -102,13 +116,18 @@ def is_known(model: str) -> bool:
 
 
 def request_body(
-    request: ModelRequest, profile: EndpointProfile, rung: Rung, *, shows_form: bool = False
+    request: ModelRequest,
+    profile: EndpointProfile,
+    rung: Rung,
+    *,
+    shows_form: bool = False,
 ) -> JsonObject:
     """Returns the body; `rung` is the way to ask for JSON.
 
     With `shows_form`, for small models, the form is in the prompt even where the API has it.
     """
-    # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.
+    # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for
+    # again with more room.
     unknown = max(1, round(request.max_tokens * limits.UNKNOWN_OUTPUT_SHARE))
     most = min(request.max_tokens, profile.most_output or unknown)
     body: JsonObject = {
@@ -117,19 +136,24 @@ def request_body(
         "system": request.system,
         "messages": request.messages,
     }
+
     if request.tools:
-        body["tools"] = [_tool_definition(tool, profile.eager_input_streaming) for tool in request.tools]
+        eager = profile.eager_input_streaming
+        body["tools"] = [_tool_definition(tool, eager) for tool in request.tools]
         if request.concludes:
             body["tool_choice"] = {"type": "none"}
+
     if request.effort is not None and profile.effort:
         body["output_config"] = {"effort": request.effort}
-    if (schema := request.output_schema) is not None:
+    schema = request.output_schema
+    if schema is not None:
         constrained = rung == "format" and _compiles(schema)
         if constrained:
             format_ = {"type": "json_schema", "schema": schema}
             body["output_config"] = {**body.get("output_config", {}), "format": format_}
         if shows_form or not constrained:
             body |= _asking_in_words(schema, body["system"], body["messages"])
+
     if profile.thinking:
         body["thinking"] = _THINKING
     return _with_breakpoints(body, request.cache if profile.cache_control else "none")
@@ -156,7 +180,10 @@ def _tool_definition(tool: JsonObject, eager: bool) -> JsonObject:
     """
     if "input_schema" not in tool:
         return tool
-    return {**tool, "input_schema": lean(tool["input_schema"]), **({"eager_input_streaming": True} if eager else {})}
+    definition = {**tool, "input_schema": lean(tool["input_schema"])}
+    if eager:
+        definition["eager_input_streaming"] = True
+    return definition
 
 
 def _with_breakpoints(body: JsonObject, use: CacheUse) -> JsonObject:

@@ -46,15 +46,28 @@ class StreamReader:
     grows too large.
     """
 
-    def __init__(self, progress: StreamProgress, end: asyncio.Timeout, idle: float, credentials: Credentials) -> None:
-        self._progress, self._credentials = progress, credentials
-        self._end, self._idle = end, idle
-        self._wire = self._event = self._lines = self._bytes = self._chars = 0
+    def __init__(
+        self,
+        progress: StreamProgress,
+        end: asyncio.Timeout,
+        idle: float,
+        credentials: Credentials,
+    ) -> None:
+        self.started = False
+        self.finished = False
+        self._progress = progress
+        self._credentials = credentials
+        self._end = end
+        self._idle = idle
+        # Bytes and lines as they come: of the stream, of the event, and the last ones.
+        self._wire = self._event = self._lines = 0
         self._last = b""
+        # What is in the events: the answer, the arguments of each call, and the end of its text.
+        self._bytes = self._chars = 0
         self._arguments: Counter[int] = Counter()
         self._tail = ""
-        self._silent_block = self._content = False
-        self.started = self.finished = False
+        self._has_content = False
+        self._silent_block = False
 
     @property
     def usage(self) -> ModelUsage:
@@ -92,28 +105,30 @@ class StreamReader:
             self.started = True
             self._progress.usage = _usage(event.message.usage)
         elif kind == "content_block_start":
-            self._silent_block = event.content_block.type != "text"
-            if not self._content:
-                self._content = True
+            block = event.content_block
+            self._silent_block = block.type != "text"
+            if not self._has_content:
+                self._has_content = True
                 self._progress.on_content()
-            if event.content_block.type == "server_tool_use" and event.content_block.name == "web_search":
-                self._count(web_searches=self._progress.usage.web_searches + 1)
+            if block.type == "server_tool_use" and block.name == "web_search":
+                self._count(web_searches=self.usage.web_searches + 1)
         elif kind == "content_block_delta":
             self._delta(event.index, event.delta)
         elif kind == "content_block_stop":
             self._silent_block = False
         elif kind == "message_delta":
-            self._count(output_tokens=event.usage.output_tokens or self._progress.usage.output_tokens)
+            self._count(output_tokens=event.usage.output_tokens or self.usage.output_tokens)
         if kind == "message_stop":
             self.finish()
-        elif self._content and kind.startswith(("message_", "content_block_")):  # of the model's own: a ping is none
-            self._extend_deadline()
+        elif self._has_content and kind.startswith(("message_", "content_block_")):
+            self._extend_deadline()  # not by a ping, which is not the model's
 
     def _extend_deadline(self) -> None:
         self._end.reschedule(asyncio.get_running_loop().time() + self._idle)
 
     def _delta(self, index: int, delta: Any) -> None:
-        text, arguments = getattr(delta, "text", None), getattr(delta, "partial_json", None)
+        text = getattr(delta, "text", None)
+        arguments = getattr(delta, "partial_json", None)
         shown = text or getattr(delta, "thinking", None) or arguments or ""
         self._bytes += size(shown)
         self._arguments[index] += size(arguments or "")
@@ -125,13 +140,12 @@ class StreamReader:
         self._count(output_tokens=round(self._chars / limits.CHARS_PER_TOKEN))
         if text:
             # Twice what is shown: a credential at the edge must be seen whole.
-            self._tail = (self._tail + text)[-2 * limits.HEARTBEAT_TAIL_CHARS :]
-            self._progress.tail = _join_surrogates(
-                self._credentials.withheld(self._tail)[-limits.HEARTBEAT_TAIL_CHARS :]
-            )
+            most = limits.HEARTBEAT_TAIL_CHARS
+            self._tail = (self._tail + text)[-2 * most :]
+            self._progress.tail = _join_surrogates(self._credentials.withheld(self._tail)[-most:])
 
     def _count(self, **tokens: int) -> None:
-        self._progress.usage = _counted(**{**dict(self._progress.usage), **tokens})
+        self._progress.usage = _counted(**{**dict(self.usage), **tokens})
 
 
 def whole_message(message: Any) -> ModelMessage:
@@ -146,10 +160,10 @@ def whole_message(message: Any) -> ModelMessage:
     content = [_as_json(block) for block in message.content]
     # Gateways say that the turn has ended; a call without an answer would be refused with the next
     # request.
-    calls = message.stop_reason in _ENDED and any(block.get("type") == "tool_use" for block in content)
+    calls = any(block.get("type") == "tool_use" for block in content)
     return ModelMessage(
         content=content,
-        stop_reason="tool_use" if calls else message.stop_reason,
+        stop_reason="tool_use" if calls and message.stop_reason in _ENDED else message.stop_reason,
         stop_details=None if message.stop_details is None else _as_json(message.stop_details),
         usage=_usage(message.usage),
         model=message.model,

@@ -27,8 +27,10 @@ from temporal_supervisor.supervision.replies.written_calls import (
 
 _ID = "written_"  # how the ids of such calls begin
 PROGRAM_ID = "program_"  # how those of calls begin that the program made for the model
-_WHOLE = ("end_turn", "stop_sequence", "tool_use", "stop")  # a reply that was cut may hold half a call
-_MAY_BEGIN, _MAY_END = "{[<`(", "})>`]"
+# Of a whole reply; one that was cut may hold half a call.
+_WHOLE = ("end_turn", "stop_sequence", "tool_use", "stop")
+_MAY_BEGIN = "{[<`("
+_MAY_END = "})>`]"
 # In a row: small models that have begun with them go on to the longest reply, for minutes.
 _MOST_BLANKS = 1_000
 
@@ -120,8 +122,9 @@ def _first_call(text: str, request: ModelRequest) -> WrittenCall | None:
     if not offered:
         return None
 
-    made, asked = _made_calls(request.messages), _is_asked_for_sql(request.messages)
-    return first_call(text, offered, made, asked_for_sql=asked)
+    made = _made_calls(request.messages)
+    asked_for_sql = _is_asked_for_sql(request.messages)
+    return first_call(text, offered, made, asked_for_sql=asked_for_sql)
 
 
 def _is_asked_for_sql(messages: Sequence[JsonObject]) -> bool:
@@ -134,28 +137,34 @@ def _offered(request: ModelRequest) -> dict[str, JsonObject]:
     """Returns the schemas of the tools that the model may call, except the provider's."""
     if request.concludes:
         return {}
-    return {str(tool["name"]): tool["input_schema"] for tool in request.tools if "input_schema" in tool}
+    own = [tool for tool in request.tools if "input_schema" in tool]
+    return {str(tool["name"]): tool["input_schema"] for tool in own}
 
 
 def _made_calls(messages: Sequence[JsonObject]) -> list[MadeCall]:
     """Returns the calls of a conversation, each with its outcome."""
     blocks = [block for message in messages for block in message["content"]]
-    failed = {block["tool_use_id"]: bool(block.get("is_error")) for block in blocks if block["type"] == "tool_result"}
-    made = list[MadeCall]()
+    results = [block for block in blocks if block["type"] == "tool_result"]
+    succeeded = {block["tool_use_id"]: not block.get("is_error") for block in results}
+    made: list[MadeCall] = []
     for block in blocks:
         if block["type"] == "tool_use" and isinstance(block.get("input"), dict):
-            outcome = None if block["id"] not in failed else not failed[block["id"]]
-            made.append(MadeCall(Call(str(block["name"]), block["input"]), outcome))
+            call = Call(str(block["name"]), block["input"])
+            made.append(MadeCall(call, succeeded.get(block["id"])))
     return made
 
 
 def _with_known_names(message: ModelMessage, request: ModelRequest) -> ModelMessage:
     """Returns the message with the real names of offered tools where its calls misspell them."""
     offered = _offered(request)
-    content = [_renamed(block, offered) if block.get("type") == "tool_use" else block for block in message.content]
-    return message if content == message.content else message.model_copy(update={"content": content})
+    content = [_renamed(block, offered) for block in message.content]
+    if content == message.content:
+        return message
+    return message.model_copy(update={"content": content})
 
 
 def _renamed(block: JsonObject, offered: dict[str, JsonObject]) -> JsonObject:
+    if block.get("type") != "tool_use":
+        return block
     name = tool_named(str(block.get("name")), offered)
     return {**block, "name": name} if name else block

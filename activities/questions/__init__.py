@@ -1,1 +1,1 @@
-"""The questions that a supervisor asks its model: what each is asked with, and how its answer is read."""
+"""The questions that a supervisor asks its model: each with its prompt and its reader."""

@@ -11,7 +11,14 @@ from typing import Any
 from pydantic import JsonValue
 from temporalio import activity
 
-from activities.contracts.run_contracts import DependencyRef, ExpandInput, ExpandReply, RunRef, TableInput, TableReply
+from activities.contracts.run_contracts import (
+    DependencyRef,
+    ExpandInput,
+    ExpandReply,
+    RunRef,
+    TableInput,
+    TableReply,
+)
 from activities.files.file_reports import FileReport
 from activities.files.manifest import unread_of
 from activities.replies import answer_schema
@@ -33,7 +40,13 @@ from temporal_supervisor.supervision.planning.expansion import (
     matching,
     with_items,
 )
-from temporal_supervisor.supervision.results.answer_table import ItemRow, emptiness, first_rows, list_of_rows, table_csv
+from temporal_supervisor.supervision.results.answer_table import (
+    ItemRow,
+    emptiness,
+    first_rows,
+    list_of_rows,
+    table_csv,
+)
 from temporal_supervisor.supervision.results.payload_fit import cut_to
 from temporal_supervisor.supervision.results.shown_links import without_links
 
@@ -61,7 +74,13 @@ class _Form:
 class RunData:
     """The attachments and files of a run that templates may name."""
 
-    def __init__(self, store: ArtifactStore, teams: StoredTeams, run: RunRef, attached: list[ArtifactRef]) -> None:
+    def __init__(
+        self,
+        store: ArtifactStore,
+        teams: StoredTeams,
+        run: RunRef,
+        attached: list[ArtifactRef],
+    ) -> None:
         self._store = store
         self._cache = teams.cache
         self._run_id = run.run_id
@@ -91,7 +110,7 @@ class RunData:
         }
 
     async def rows(self, name: str, most: int) -> tuple[list[str], int]:
-        """Returns the first rows of a table, named directly or by its file, and the number of all."""
+        """Returns the first rows of a table, by its name or its file's, and the number of all."""
         named: list[dict[str, Any]] = []
         of_file: list[dict[str, Any]] = []
         for report in await self._reports():
@@ -119,7 +138,13 @@ class RunData:
         return [], 0
 
     async def _first_lines(self, file: str, most: int, *, is_pdf: bool) -> tuple[list[str], int]:
-        found = await self._cache.first_lines(file, most, ITEM_BYTES, is_pdf=is_pdf, owner=self._run_id)
+        found = await self._cache.first_lines(
+            file,
+            most,
+            ITEM_BYTES,
+            is_pdf=is_pdf,
+            owner=self._run_id,
+        )
         return found["lines"], found["count"]
 
     async def files(self, pattern: str) -> list[FileReport]:
@@ -151,7 +176,7 @@ class Expansions:
 
     @activity.defn
     async def expand_plan(self, call: ExpandInput) -> ExpandReply:
-        """Returns the plan with a subtask for each item of a template, stored; none without items."""
+        """Returns the stored plan with subtasks for a template's items; none without items."""
         plan = await read_plan(self.store, call.plan_ref)
         template = plan.subtask(call.template)
         items, found, problem = await self._items(call, template.for_each or "")
@@ -303,7 +328,12 @@ class Expansions:
                 reply.answer_json_ref = await self.store.put_output(run_id, data)
         text = without_links(first_rows(reply.fills, table.columns, table.rows), frozenset())
         ref = await self.store.put_output(run_id, text)
-        reply.first_rows = DependencyRef(subtask_id=reply.fills, role=DIGEST, text_ref=ref, bytes=size(text))
+        reply.first_rows = DependencyRef(
+            subtask_id=reply.fills,
+            role=DIGEST,
+            text_ref=ref,
+            bytes=size(text),
+        )
 
 
 def _template_of(finding: DependencyRef) -> str:

@@ -10,8 +10,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
-from activities.prompts.agent_prompts import (
+from activities.contracts.run_contracts import (
+    CallTerms,
+    FindingRefs,
+    SupervisorCall,
+    SupervisorReply,
+)
+from activities.prompts.prompt_blocks import (
     DATA_RULE,
     block,
     described,
@@ -28,7 +33,13 @@ from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import ATTEMPT, CANDIDATE, ERROR, GOAL, SUBTASK
+from temporal_supervisor.supervision.base.prompt_marks import (
+    ATTEMPT,
+    CANDIDATE,
+    ERROR,
+    GOAL,
+    SUBTASK,
+)
 from temporal_supervisor.supervision.base.text import cut, one_line
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Subtask
@@ -40,7 +51,7 @@ from temporal_supervisor.supervision.results.hearsay import KnownFinding, KnownT
 
 
 class RefineInput(SupervisorCall):
-    """A failed subtask attempt whose description is to be refined; `tried_ref` is its conversation."""
+    """A failed subtask attempt, with its conversation at `tried_ref`, to be described better."""
 
     team_ref: str
     subtask_id: str
@@ -53,8 +64,12 @@ class RefineInput(SupervisorCall):
     @property
     def terms(self) -> CallTerms:
         """Names the step after the attempt."""
-        step, summary = f"refine.{self.subtask_id}.{self.attempt}", f"{self.subtask_id} after a failure"
-        return CallTerms(step, f"refine {self.subtask_id}", summary, limits.REFINE_MAX_TOKENS)
+        return CallTerms(
+            f"refine.{self.subtask_id}.{self.attempt}",
+            f"refine {self.subtask_id}",
+            f"{self.subtask_id} after a failure",
+            limits.REFINE_MAX_TOKENS,
+        )
 
 
 class RefineReply(SupervisorReply):
@@ -70,21 +85,33 @@ class DescriptionDraft(Model):
     description: str
 
 
-REFINE_SYSTEM = f"""You supervise worker agents. An attempt at a subtask failed. Rewrite its description so that the \
-next attempt succeeds.
+REFINE_SYSTEM = f"""You supervise worker agents. An attempt at a subtask failed. Rewrite its \
+description so that the next attempt succeeds.
 
 - Keep the scope: the entities, period, units and questions stay, and nothing is added.
-- Say what the error, and the calls that were made, show to avoid or to do differently: fewer or smaller steps, \
-another way to the same fact, what to do when a source has nothing. Ask only for what the role's tools and data can do.
-- If the sources cannot have it, narrow the subtask to what they can give and say so in it. Then also say that its \
-outcome is partial, and that limitations names what was left out: the answer has to show that it is missing.
+- Say what the error, and the calls that were made, show to avoid or to do differently: fewer or \
+smaller steps, another way to the same fact, what to do when a source has nothing. Ask only for \
+what the role's tools and data can do.
+- If the sources cannot have it, narrow the subtask to what they can give and say so in it. Then \
+also say that its outcome is partial, and that limitations names what was left out: the answer has \
+to show that it is missing.
 - The worker agent sees only the new description, not the error.
 
 {DATA_RULE}"""
 
 
-def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means: str, story: str = "") -> str:
-    """Returns the prompt for a better description, from the role's `means` and the failed attempt."""
+def refine_request(
+    goal: str,
+    subtask: Subtask,
+    role: str,
+    error: Problem,
+    means: str,
+    story: str = "",
+) -> str:
+    """Returns the prompt for a better description.
+
+    `means` are the role's tools and data, `story` is the failed attempt.
+    """
     parts = [
         tag(GOAL, goal),
         tag(SUBTASK, subtask.description),
@@ -99,21 +126,29 @@ def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means
 
 async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
     """Returns a refined description; the old one stays if it is not concrete enough."""
-    subtask = (await read_plan(desk.store, call.plan_ref)).subtask(call.subtask_id)
+    plan = await read_plan(desk.store, call.plan_ref)
+    subtask = plan.subtask(call.subtask_id)
     if call.description_ref is not None:
-        subtask = subtask.model_copy(update={"description": await read_text(desk.store, call.description_ref)})
-    goal, story = await read_text(desk.store, call.goal_ref), ""
-    with contextlib.suppress(ArtifactError):  # a description is rewritten from the error alone rather than not at all
-        story = await attempt_story(desk.calls.conversations, call.tried_ref) if call.tried_ref else ""
-    loaded, catalogue = await desk.teams.load(call.team_ref), await desk.teams.catalogue(call.team_ref)
+        current = await read_text(desk.store, call.description_ref)
+        subtask = subtask.model_copy(update={"description": current})
+    goal = await read_text(desk.store, call.goal_ref)
+    story = ""
+    if call.tried_ref:
+        # A description is rewritten from the error alone rather than not at all.
+        with contextlib.suppress(ArtifactError):
+            story = await attempt_story(desk.calls.conversations, call.tried_ref)
+    loaded = await desk.teams.load(call.team_ref)
+    catalogue = await desk.teams.catalogue(call.team_ref)
     role = next((role for role in loaded.team.roles if role.name == call.role), None)
     means = role_means(role, loaded.toolbox, catalogue)
 
     async def write_prompt(tokens: int) -> str:
-        return refine_request(goal, subtask, call.role, call.error, means, cut(story, list_bytes(tokens)))
+        shown = cut(story, list_bytes(tokens))
+        return refine_request(goal, subtask, call.role, call.error, means, shown)
 
-    reply, draft = await ask_model(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, write_prompt)
-    # A worker agent's brief is a ground for its figures: what was made up here would be found there.
+    form = DescriptionDraft
+    reply, draft = await ask_model(desk, call, RefineReply, REFINE_SYSTEM, form, write_prompt)
+    # A brief is a ground for the figures of its agent: what was made up here would be found there.
     known = KnownTexts([goal, subtask.description, call.error.message, story, means])
     description = ""
     if draft:
@@ -142,7 +177,8 @@ class ReviewInput(SupervisorCall):
     def terms(self) -> CallTerms:
         """Names the step after the round."""
         again = ".2" if self.problems else ""
-        return CallTerms(f"review.{self.round}{again}", "the review", f"round {self.round}", limits.REVIEW_MAX_TOKENS)
+        step = f"review.{self.round}{again}"
+        return CallTerms(step, "the review", f"round {self.round}", limits.REVIEW_MAX_TOKENS)
 
 
 class ReviewReply(SupervisorReply):
@@ -181,26 +217,29 @@ class ReviewDraft(Model):
 
 
 _DIFFER = "These findings differ."
+_EXAMPLES = "Of the subtasks for each item some examples follow; the others were worked on alike."
 
 REVIEW_SYSTEM = f"""You supervise worker agents. You check their findings against the goal.
 
-Below each finding stands what a program found in the tool outputs behind it: for each figure and quotation the line \
-that has it or the calculation that gives it, or "nowhere". For each finding go through these questions, then write \
-feedback, then ok:
+Below each finding stands what a program found in the tool outputs behind it: for each figure and \
+quotation the line that has it or the calculation that gives it, or "nowhere". For each finding go \
+through these questions, then write feedback, then ok:
 
-1. Does it answer what its subtask asks: every entity, period and unit, and the question itself, not a similar one?
-2. Is each figure that matters the right one (the right thing, year and unit in its line)? "nowhere" is a fault if the \
-answer would depend on that figure.
-3. Do its conclusions follow from its figures? Growth reported as decline, or a cause that no source states, is a fault.
+1. Does it answer what its subtask asks: every entity, period and unit, and the question itself, \
+not a similar one?
+2. Is each figure that matters the right one (the right thing, year and unit in its line)? \
+"nowhere" is a fault if the answer would depend on that figure.
+3. Do its conclusions follow from its figures? Growth reported as decline, or a cause that no \
+source states, is a fault.
 4. Does it contradict another finding?
 
-- ok is false only if fixing the finding would change the answer. A finding that says honestly that its sources have \
-nothing is ok.
-- feedback names the one figure, period or question and what to do: "PLACE in YEAR is missing: query it and add \
-the fall since START", not "add more detail". It is empty where ok is true. The worker agent continues its \
-conversation with it.
-- Ask for no more than the subtask does, and not for style. What your former verdicts accepted stays accepted unless \
-the finding changed.
+- ok is false only if fixing the finding would change the answer. A finding that says honestly \
+that its sources have nothing is ok.
+- feedback names the one figure, period or question and what to do: "PLACE in YEAR is missing: \
+query it and add the fall since START", not "add more detail". It is empty where ok is true. The \
+worker agent continues its conversation with it.
+- Ask for no more than the subtask does, and not for style. What your former verdicts accepted \
+stays accepted unless the finding changed.
 - missing lists what the goal asks for and no subtask covers, one short sentence each.
 - conflicts lists findings that contradict each other on a fact: their ids, and what differs.
 
@@ -221,12 +260,17 @@ def review_request(
     """
     listed = described(subtasks, room)
     if any(subtask.for_each for subtask in subtasks):
-        listed += "\nOf the subtasks for each item some examples follow; the others were worked on alike."
-    before = [f"- {subtask_id}: {one_line(said, limits.PARAGRAPH_BYTES)}" for subtask_id, said in former.items()]
-    asked = [tag("former_verdicts", "\n".join(["In the round before you asked for:", *before]))] if before else []
+        listed += f"\n{_EXAMPLES}"
     shown = findings_block(findings, with_evidence=True)
-    again = [repair("review", problems)] if problems else []
-    return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, *again, "Review the findings."])
+    parts = [tag(GOAL, goal), tag("subtasks", listed), shown]
+    if former:
+        lines = ["In the round before you asked for:"]
+        for subtask_id, feedback in former.items():
+            lines.append(f"- {subtask_id}: {one_line(feedback, limits.PARAGRAPH_BYTES)}")
+        parts.append(tag("former_verdicts", "\n".join(lines)))
+    if problems:
+        parts.append(repair("review", problems))
+    return "\n\n".join([*parts, "Review the findings."])
 
 
 def _conflicts(
@@ -253,25 +297,33 @@ def _conflicts(
 
 async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     """Returns feedback on the findings that fall short, and conflicts between findings."""
-    plan, goal = await read_plan(desk.store, call.plan_ref), await read_text(desk.store, call.goal_ref)
+    plan = await read_plan(desk.store, call.plan_ref)
+    goal = await read_text(desk.store, call.goal_ref)
     reviewed = list(dict.fromkeys(finding.subtask_id for finding in call.findings))
     subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed or subtask.for_each]
 
     async def write_prompt(tokens: int) -> str:
-        room, problems = list_bytes(tokens), call.problems
-        write = partial(review_request, goal, subtasks, former=call.former, room=room, problems=problems)
+        write = partial(
+            review_request,
+            goal,
+            subtasks,
+            former=call.former,
+            room=list_bytes(tokens),
+            problems=call.problems,
+        )
         return await with_findings(desk.store, call.findings, write, tokens)
 
-    reply, draft = await ask_model(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, write_prompt)
+    form = ReviewDraft
+    reply, draft = await ask_model(desk, call, ReviewReply, REVIEW_SYSTEM, form, write_prompt)
     if draft is None:
         return reply
 
     findings = await known_findings(desk.store, call.findings)
-    given = [goal, *(subtask.whole for subtask in plan.subtasks)]
-    says_anything = _says_anything(draft)
-    outputs = await outputs_behind(desk.store, findings) if says_anything else []
+    outputs: list[str] = []
     known = KnownTexts([])
-    if says_anything:
+    if _says_anything(draft):
+        given = [goal, *(subtask.whole for subtask in plan.subtasks)]
+        outputs = await outputs_behind(desk.store, findings)
         known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
     asked = {subtask.id: subtask.whole for subtask in plan.subtasks}
     by_id = {finding.subtask_id: finding for finding in findings}
@@ -299,11 +351,12 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
 
 
 def _says_anything(draft: ReviewDraft) -> bool:
-    return any(not verdict.ok for verdict in draft.verdicts) or bool(draft.conflicts or draft.missing)
+    refuses = any(not verdict.ok for verdict in draft.verdicts)
+    return refuses or bool(draft.conflicts or draft.missing)
 
 
 def _has_effect(feedback: str, asked: str, finding: KnownFinding, outputs: list[str]) -> bool:
-    """True if a refusal counts: code has doubts, too, or the refusal names what code can confirm."""
+    """True if a refusal counts: code has doubts, too, or can confirm what the refusal names."""
     if not finding.is_all_found or finding.record.outcome == "partial":
         return True
     return names_a_fault(feedback, asked, finding.text, finding.calls, outputs)
@@ -344,54 +397,67 @@ class JudgementDraft(Model):
     choice: int | None = None
 
 
-SELECT_SYSTEM = f"""You supervise worker agents. Several of them did the same subtask independently. Choose the best \
-finding.
+SELECT_SYSTEM = f"""You supervise worker agents. Several of them did the same subtask \
+independently. Choose the best finding.
 
-- First put aside candidates with important figures or quotations that were found "nowhere" in their tool outputs.
+- First put aside candidates with important figures or quotations that were found "nowhere" in \
+their tool outputs.
 - Then put aside those that leave out a part of the subtask.
-- Of the rest take the one whose statements its evidence supports best; if two agree, take one of them.
+- Of the rest take the one whose statements its evidence supports best; if two agree, take one of \
+them.
 - Being longer, or more confident, is not a merit.
 - reason is one sentence, written before choice. choice is the number of the candidate.
 
 {DATA_RULE}"""
 
 
-CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagree. Decide how the answer should treat \
-the difference. Below each finding stands what a program found in the tool outputs behind it.
+CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagree. Decide how the \
+answer should treat the difference. Below each finding stands what a program found in the tool \
+outputs behind it.
 
 - Prefer a number that a tool returned over one that the worker agent stated without a source.
 - reason says in one or two sentences how the answer should treat each difference.
-- choice is the number of the candidate to follow. It is null when neither deserves it, or when both hold in their own \
-sense.
+- choice is the number of the candidate to follow. It is null when neither deserves it, or when \
+both hold in their own sense.
 
 {DATA_RULE}"""
 
 
-def judge_request(question: str, goal: str, description: str, findings: list[FindingExcerpt]) -> str:
+def judge_request(
+    question: Literal["select", "conflict"],
+    goal: str,
+    description: str,
+    findings: list[FindingExcerpt],
+) -> str:
     """Returns the prompt of a choice or a conflict, its candidates numbered from 1."""
-    candidates = [
-        f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
-        for number, finding in enumerate(findings, 1)
-    ]
-    selects = question == "select"
-    about, last = (SUBTASK, "Choose the best candidate.") if selects else ("conflict", "Settle the conflict.")
-    return "\n\n".join([tag(GOAL, goal), tag(about, description), block("candidates", candidates), last])
+    candidates = []
+    for number, finding in enumerate(findings, 1):
+        shown = finding_block(finding, with_evidence=True)
+        candidates.append(f'<{CANDIDATE} number="{number}">\n{shown}\n</{CANDIDATE}>')
+    if question == "select":
+        about, last_words = tag(SUBTASK, description), "Choose the best candidate."
+    else:
+        about, last_words = tag("conflict", description), "Settle the conflict."
+    return "\n\n".join([tag(GOAL, goal), about, block("candidates", candidates), last_words])
 
 
 async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
     """Returns the judge's choice; None if there is none, or if the reply is unreadable."""
-    write = partial(judge_request, call.question, await read_text(desk.store, call.goal_ref), call.description)
-    text = partial(with_findings, desk.store, call.findings, write)
+    goal = await read_text(desk.store, call.goal_ref)
+    write = partial(judge_request, call.question, goal, call.description)
+    write_prompt = partial(with_findings, desk.store, call.findings, write)
     system = SELECT_SYSTEM if call.question == "select" else CONFLICT_SYSTEM
-    reply, judged = await ask_model(desk, call, JudgeReply, system, JudgementDraft, text)
-    if judged is not None:
-        chosen = judged.choice or 0
-        reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
-        goal, findings = await read_text(desk.store, call.goal_ref), await known_findings(desk.store, call.findings)
-        outputs = await outputs_behind(desk.store, findings)
-        given = [goal, call.description]
-        known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
-        reply.resolution = cut(known.known_sentences(judged.reason), limits.PARAGRAPH_BYTES)
+    reply, judged = await ask_model(desk, call, JudgeReply, system, JudgementDraft, write_prompt)
+    if judged is None:
+        return reply
+
+    chosen = judged.choice or 0
+    reply.choice = chosen - 1 if 1 <= chosen <= len(call.findings) else None
+    findings = await known_findings(desk.store, call.findings)
+    outputs = await outputs_behind(desk.store, findings)
+    given = [goal, call.description]
+    known = await asyncio.to_thread(KnownTexts.of_run, given, findings, outputs)
+    reply.resolution = cut(known.known_sentences(judged.reason), limits.PARAGRAPH_BYTES)
     return reply
 
 

@@ -6,7 +6,8 @@ from activities.store.reading import read_records, read_text, read_texts
 from temporal_supervisor.supervision.contract.finding import FindingRecord
 from temporal_supervisor.supervision.results.hearsay import KnownFinding
 
-_OUTPUTS_READ = 200  # of tools, the first of each finding first: looking up reads no more text than that holds
+# Of tools, the first of each finding first: looking up reads no more text than that holds.
+_OUTPUTS_READ = 200
 
 
 async def known_findings(store: ArtifactStore, refs: list[DependencyRef]) -> list[KnownFinding]:

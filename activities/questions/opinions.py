@@ -9,7 +9,7 @@ from activities.contracts.run_contracts import (
     SupervisorCall,
     SupervisorReply,
 )
-from activities.prompts.agent_prompts import tag
+from activities.prompts.prompt_blocks import tag
 from activities.questions.question import Desk, Question, ask_model
 from activities.store.artifacts import ArtifactStore
 from temporal_supervisor.supervision.base import limits

@@ -18,7 +18,9 @@ class OtherRuns:
     async def agents_at_work(self, run_id: str) -> int:
         """Returns the number of worker agents of other runs; 0 if the server fails or is slow."""
         own = run_id.replace("\\", "\\\\").replace("'", "\\'")
+        query = _QUERY.format(own)
         try:
-            return (await self._client.count_workflows(_QUERY.format(own), rpc_timeout=_PATIENCE)).count
+            found = await self._client.count_workflows(query, rpc_timeout=_PATIENCE)
         except RPCError:
             return 0
+        return found.count

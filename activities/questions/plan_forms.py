@@ -11,13 +11,13 @@ from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.plan import Aggregation, NewRole
 
 _ESTIMATE = (
-    "Tokens that its agent reads and writes in all: some thousand for a lookup, ten times that for a broad search. "
-    "Leave it out if you cannot tell."
+    "Tokens that its agent reads and writes in all: some thousand for a lookup, ten times that "
+    "for a broad search. Leave it out if you cannot tell."
 )
 _FOR_EACH = (
-    "Makes one subtask of this one for each item, when there are several of a kind or their number is not known yet. "
-    "Write {}. The description then says what to do with one item, and estimated_tokens is that of one. Leave it out "
-    "for a single subtask."
+    "Makes one subtask of this one for each item, when there are several of a kind or their "
+    "number is not known yet. Write {}. The description then says what to do with one item, and "
+    "estimated_tokens is that of one. Leave it out for a single subtask."
 )
 _ANSWER_FROM = 'Only with aggregation "finding": the id of the subtask whose text is the answer.'
 _SHORT_FOR_EACH = "leave it out, or to do the same for each of many: {}"
@@ -78,7 +78,8 @@ def reply_form(mode: str, fields: PlanFields) -> type[Model]:
             more["aggregation"] = Aggregation
             more["answer_from"] = _optional(str, _ANSWER_FROM)
         more |= {"final_instruction": str}
-    return _form("PlanDraft", reasoning=_REASONING, **_MODE_FIELDS.get(mode, {}), subtasks=list[subtask], **more)
+    of_mode = _MODE_FIELDS.get(mode, {})
+    return _form("PlanDraft", reasoning=_REASONING, **of_mode, subtasks=list[subtask], **more)
 
 
 def _route_form(fields: PlanFields) -> type[Model]:
@@ -88,7 +89,9 @@ def _route_form(fields: PlanFields) -> type[Model]:
         described["description"] = _described_field(str, "all of the goal, in your words")
     if fields.short:
         return _form("RouteDraft", role=names, **described)
-    beside: dict[str, Any] = {"secondary_role": names | None} if fields.several and len(fields.roles) > 1 else {}
+    beside: dict[str, Any] = {}
+    if fields.several and len(fields.roles) > 1:
+        beside["secondary_role"] = names | None
     return _form("RouteDraft", reasoning=_REASONING, role=names, **beside, **described)
 
 
@@ -97,9 +100,11 @@ def _short_subtask(fields: PlanFields) -> type[Model]:
     names: Any = Literal[fields.roles]
     more: dict[str, Any] = {}
     if fields.several:
-        more["depends_on"] = _described_field(list[str], "ids of the subtasks whose findings it needs, mostly none")
+        needed = "ids of the subtasks whose findings it needs, mostly none"
+        more["depends_on"] = _described_field(list[str], needed)
     if fields.replaces:
-        more["replaces"] = _described_field(list[str], "ids of the failed subtasks that it replaces")
+        replaced = "ids of the failed subtasks that it replaces"
+        more["replaces"] = _described_field(list[str], replaced)
     if fields.attachments:
         more["attachments"] = _optional(list[str], "names of the attachments that it must read")
     if fields.items:
@@ -124,21 +129,28 @@ def _subtask(fields: PlanFields) -> type[Model]:
     if fields.new_roles:
         more["new_role"] = _optional(str, "The name of one of new_roles, in place of role.")
     if known and fields.chooses:
-        more["capabilities"] = _optional(list[known], 'Only with role "auto": what the subtask needs.')
+        needed = 'Only with role "auto": what the subtask needs.'
+        more["capabilities"] = _optional(list[known], needed)
     if len(fields.roles) > 1:
         more["candidate_roles"] = _optional(list[names], "Other roles for the candidates.")
+
     if fields.several:
-        more["importance"] = _optional(Literal["required", "optional"], "Leave it out if it is required.")
+        importance: Any = Literal["required", "optional"]
+        more["importance"] = _optional(importance, "Leave it out if it is required.")
         weight = "From 0 to 1, how much the answer depends on it. Leave it out for 0.5."
         more["weight"] = _optional(float, weight)
-    more["candidates"] = _optional(int, f"Independent attempts, at most {limits.CANDIDATES}. Leave it out for one.")
+    candidates = f"Independent attempts, at most {limits.CANDIDATES}. Leave it out for one."
+    more["candidates"] = _optional(int, candidates)
     more["estimated_tokens"] = _optional(int, _ESTIMATE)
+
     if fields.attachments:
-        more["attachments"] = _optional(list[str], "The attachments that the subtask must read, by name.")
+        read = "The attachments that the subtask must read, by name."
+        more["attachments"] = _optional(list[str], read)
     if fields.items:
         most = "The most items for which for_each makes a subtask. Leave it out for all."
         more["for_each"] = _optional(str, _FOR_EACH.format(_kinds(fields)))
         more["max_items"] = _optional(int, most)
+
     return _form(
         "SubtaskDraft",
         id=str,
@@ -171,6 +183,8 @@ def _optional(kind: Any, words: str) -> Any:
 
 
 def _form(name: str, **fields: Any) -> type[Model]:
-    typed: dict[str, Any] = {key: kind if isinstance(kind, tuple) else (kind, ...) for key, kind in fields.items()}
+    typed: dict[str, Any] = {}
+    for key, kind in fields.items():
+        typed[key] = kind if isinstance(kind, tuple) else (kind, ...)
     form: type[Model] = create_model(name, __base__=Model, **typed)
     return form

@@ -14,7 +14,7 @@ from activities.model.port import (
     user_message,
 )
 from activities.model.pricing import price
-from activities.prompts.agent_prompts import repair
+from activities.prompts.prompt_blocks import repair
 from activities.questions.items import RunData, shortened
 from activities.questions.planner import Planner
 from activities.questions.planning_prompts import (
@@ -62,7 +62,8 @@ from temporal_supervisor.supervision.results.recalled import is_recalled
 from temporal_supervisor.supervision.results.shown_links import addresses_in, without_links
 from temporal_supervisor.supervision.reuse.earlier import earlier_ids, texts_in
 
-_CATALOGUE_SHARE = 1.0  # characters of a team's data for each token of a small window: a quarter of it or so
+# Characters of a team's data for each token of a small window: a quarter of it or so.
+_CATALOGUE_SHARE = 1.0
 _ATTACHMENT_CHARS = 300  # of each in the planner's prompt: the columns of a table, or a title
 
 
@@ -364,23 +365,39 @@ def _input_price(model: str, tokens: float, searches: float) -> float | None:
     return price(model, ModelUsage(input_tokens=round(tokens), web_searches=round(searches)))
 
 
-async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, goal: str) -> tuple[Plan, str | None]:
+async def choose_role(
+    endpoint: ModelEndpoint,
+    model: str,
+    loaded: LoadedTeam,
+    goal: str,
+) -> tuple[Plan, str | None]:
     """Returns the route for a goal without a run, and the model that chose it, None if it is fixed.
 
     Raises ModelFailure. An unreadable reply gives the goal to the generalist, as in a run's last
     try.
     """
     call = PlanInput(
-        run=RunRef(run_id="asked"), goal_ref="", team_ref="", model=model, max_subtasks=limits.MAX_SUBTASKS
+        run=RunRef(run_id="asked"),
+        goal_ref="",
+        team_ref="",
+        model=model,
+        max_subtasks=limits.MAX_SUBTASKS,
+        strategy="route",
+        nesting_left=1,
+        attempt=limits.PLAN_TRIES,
     )
-    call.strategy, call.nesting_left, call.attempt = "route", 1, limits.PLAN_TRIES
-    planner = Planner(call, loaded, goal, await catalogue(loaded.toolbox.tools_named(loaded.team.named_tools)))
-    if (fixed := planner.fixed_route()) is not None:
+    about = await catalogue(loaded.toolbox.tools_named(loaded.team.named_tools))
+    planner = Planner(call, loaded, goal, about)
+    fixed = planner.fixed_route()
+    if fixed is not None:
         return fixed, None
+
+    last_words = LAST_WORDS["route"]
+    prompt = planner_request(goal, {}, last_words=last_words, catalogue=planner.catalogue)
     request = ModelRequest(
         model=model,
         system=planner.system(),
-        messages=[user_message(planner_request(goal, {}, last_words=LAST_WORDS["route"], catalogue=planner.catalogue))],
+        messages=[user_message(prompt)],
         max_tokens=limits.PLAN_MAX_TOKENS,
         output_schema=endpoint.output_schema(planner.form()),
     )

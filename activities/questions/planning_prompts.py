@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from activities.contracts.run_contracts import PlanInput, WorkNote
-from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
+from activities.prompts.prompt_blocks import DATA_RULE, attachment_block, block, plain, tag
 from activities.questions.plan_forms import PlanFields
 from activities.teams.toolbox import Toolbox
 from temporal_supervisor.supervision.base import limits
@@ -29,73 +29,76 @@ from temporal_supervisor.supervision.contract.team import Role, Team
 from temporal_supervisor.supervision.planning.revisions import replacements
 from temporal_supervisor.supervision.reuse.earlier import EarlierWork
 
-_SUBTASK_RULES = """\
-- A worker agent has {max_turns} turns and sees at most {tool_output} characters of a tool's output at once. A \
-subtask has the right size if one role can answer it in 2 to 6 tool calls.
-- Plan one subtask for each part that needs another role or another source. Keep parts that one query or one document \
-answers together in one subtask.
-- If several subtasks must fit each other (the same fields, units, periods, an outline), let one subtask fix that \
-first and let the others depend on it; where it is short, write it into each description in the same words.
-- A worker agent sees its description, its attachments and the findings it depends on, but not the goal. So a \
-description says: the question; the things, period and unit; the source by name; the form to hand in; what the other \
-subtasks do; and when to stop. Not "Analyze TABLE", but "From TABLE, give FIGURE for each MONTH from START to END in \
-PLACE and in PLACE, as a table. Leave the causes to t2. Done when each month has its value, or the table shows that \
-some are missing.", with the names that stand in the goal and the data for the words in capitals.
+_SUBTASK_RULES = """- A worker agent has {max_turns} turns and sees at most {tool_output} \
+characters of a tool's output at once. A subtask has the right size if one role can answer it in 2 \
+to 6 tool calls.
+- Plan one subtask for each part that needs another role or another source. Keep parts that one \
+query or one document answers together in one subtask.
+- If several subtasks must fit each other (the same fields, units, periods, an outline), let one \
+subtask fix that first and let the others depend on it; where it is short, write it into each \
+description in the same words.
+- A worker agent sees its description, its attachments and the findings it depends on, but not the \
+goal. So a description says: the question; the things, period and unit; the source by name; the \
+form to hand in; what the other subtasks do; and when to stop. Not "Analyze TABLE", but "From \
+TABLE, give FIGURE for each MONTH from START to END in PLACE and in PLACE, as a table. Leave the \
+causes to t2. Done when each month has its value, or the table shows that some are missing.", with \
+the names that stand in the goal and the data for the words in capitals.
 - depends_on lists only the subtasks whose findings this one needs. All others run in parallel.
 {role_rule}
 {importance_rule}
-- candidates is above 1, up to {candidates}, only where one attempt is likely to be wrong and a comparison \
-would show it: each attempt is paid in full.
+- candidates is above 1, up to {candidates}, only where one attempt is likely to be wrong and a \
+comparison would show it: each attempt is paid in full.
 {attachments_rule}
-- The answer is written from the findings afterwards. Do not plan a subtask that only sums up, unless the goal asks \
-for a document or a file.
-- Before you reply, check that each part of the goal has a subtask, and that no two subtasks do the same."""
+- The answer is written from the findings afterwards. Do not plan a subtask that only sums up, \
+unless the goal asks for a document or a file.
+- Before you reply, check that each part of the goal has a subtask, and that no two subtasks do \
+the same."""
 
 _ROLE = "- role is the role that fits best."
 _AUTO = ' With "auto", the least busy role that has all capabilities gets the subtask.'
-_IMPORTANCE = """\
-- importance is "optional" only for what the answer can do without. weight is low for background, which is shortened \
-first."""
-_ATTACHMENTS = """\
-- attachments lists those that the subtask must read. Its role must have a tool that reads attachments."""
+_IMPORTANCE = """- importance is "optional" only for what the answer can do without. weight is low \
+for background, which is shortened first."""
+_ATTACHMENTS = """- attachments lists those that the subtask must read. Its role must have a tool \
+that reads attachments."""
 
-_PLAN_RULES = f"""\
-- First settle for yourself what a complete answer consists of (the parts, figures and comparisons that its reader \
-needs) and which listed table, document or attachment has each of them.
-- A single fact needs one subtask, a comparison two to four; plan more only for a broad goal with parts of its own. \
-{MOST_SUBTASKS}. Ids are short: t1, t2, ...
+_PLAN_RULES = f"""- First settle for yourself what a complete answer consists of (the parts, \
+figures and comparisons that its reader needs) and which listed table, document or attachment has \
+each of them.
+- A single fact needs one subtask, a comparison two to four; plan more only for a broad goal with \
+parts of its own. {MOST_SUBTASKS}. Ids are short: t1, t2, ...
 {{aggregation_rule}}"""
 
-_AGGREGATION = """\
-- aggregation is "merge" when the answer draws on all findings, "select" when each subtask answers the same question \
-and the best answer is wanted, "reduce" when many similar findings should be condensed first, \
-"finding" when one subtask writes the whole text or program that is wanted: answer_from is its id, \
-and its text is the answer, word for word. """
+_AGGREGATION = """- aggregation is "merge" when the answer draws on all findings, "select" when \
+each subtask answers the same question and the best answer is wanted, "reduce" when many similar \
+findings should be condensed first, "finding" when one subtask writes the whole text or program \
+that is wanted: answer_from is its id, and its text is the answer, word for word. """
 _INSTRUCTION = "final_instruction says how to write the answer from the findings."
 
-_AUTO_RULES = """\
-- Give a direct_answer, without subtasks, only if the goal itself holds all that is needed: small talk, plain \
-arithmetic, a text to rework. Your memory of the world is not a source. Otherwise direct_answer is null.
-- strategy is "plan" when the subtasks can be named now. It is "step" when the next subtask depends on what the last \
-one finds: then give only the first one; you will be asked again after each finding."""
+_AUTO_RULES = """- Give a direct_answer, without subtasks, only if the goal itself holds all that \
+is needed: small talk, plain arithmetic, a text to rework. Your memory of the world is not a \
+source. Otherwise direct_answer is null.
+- strategy is "plan" when the subtasks can be named now. It is "step" when the next subtask \
+depends on what the last one finds: then give only the first one; you will be asked again after \
+each finding."""
 
-_STEP_RULES = f"""\
-- You decide one step at a time. Give exactly one subtask: the next one that the goal needs after what has been found. \
-It may depend on earlier subtasks. Do not repeat a subtask that is completed.
-- When the findings are enough to answer the goal, or nothing more can be found, set finished to true and leave \
-subtasks empty.
+_STEP_RULES = f"""- You decide one step at a time. Give exactly one subtask: the next one that the \
+goal needs after what has been found. It may depend on earlier subtasks. Do not repeat a subtask \
+that is completed.
+- When the findings are enough to answer the goal, or nothing more can be found, set finished to \
+true and leave subtasks empty.
 - {MOST_SUBTASKS}. Ids are short and new: t1, t2, ..."""
 
-_REVISION_RULES = f"""\
-- Work on the plan below has begun. Return only what should be added to it; the existing subtasks stay as they are.
+_REVISION_RULES = f"""- Work on the plan below has begun. Return only what should be added to it; \
+the existing subtasks stay as they are.
 {{replaces_rule}}
-- If nothing is worth adding, leave subtasks empty: the answer is then written from the findings that exist.
+- If nothing is worth adding, leave subtasks empty: the answer is then written from the findings \
+that exist.
 - Use new ids only. {MOST_SUBTASKS}, including those below."""
 
-_REPLACES = """\
-- Replace a subtask that failed or was skipped by a new one that takes another way (another source, role or split), \
-and list the old id in replaces: subtasks that depend on the old one will use the new one. Do not repeat a \
-description that failed, and do not ask for something that a finding shows to be missing from the sources."""
+_REPLACES = """- Replace a subtask that failed or was skipped by a new one that takes another way \
+(another source, role or split), and list the old id in replaces: subtasks that depend on the old \
+one will use the new one. Do not repeat a description that failed, and do not ask for something \
+that a finding shows to be missing from the sources."""
 
 _ROUTE_RULES = """\
 - Choose one role for the complete goal: the role whose description and tools fit it best.
@@ -107,29 +110,26 @@ _DESCRIPTION = """\
 - The goal is too long for the role to see it, so description must contain all of it: what to find \
 out or produce, the entities, period and units, and the form and language of the answer."""
 
-_SECOND_ROLE = """\
-- secondary_role is a second role that works on the same goal in parallel. Choose one only when its view is really \
-needed; otherwise it is null."""
+_SECOND_ROLE = """- secondary_role is a second role that works on the same goal in parallel. \
+Choose one only when its view is really needed; otherwise it is null."""
 
-_NEW_ROLES = """\
-- If no role fits a subtask, define one in new_roles (its tools only from this list: {tools}) and name it in the \
-subtask's new_role. Otherwise leave new_roles empty. Define at most {new_roles} roles, with new names."""
+_NEW_ROLES = """- If no role fits a subtask, define one in new_roles (its tools only from this \
+list: {tools}) and name it in the subtask's new_role. Otherwise leave new_roles empty. Define at \
+most {new_roles} roles, with new names."""
 
-_SHORT_SUBTASK = f"""\
-- Plan as few subtasks as possible: one for a fact or figure, one more for each part that needs another role.
-- A worker agent sees only its description. Repeat in it what the goal asks: the things, the period and the unit. \
-Name the table or document of <data> that has it.
-- The answer is written from the findings afterwards. Plan no subtask that writes or sums up, unless the goal asks for \
-a document or a file.
+_SHORT_SUBTASK = f"""- Plan as few subtasks as possible: one for a fact or figure, one more for \
+each part that needs another role.
+- A worker agent sees only its description. Repeat in it what the goal asks: the things, the \
+period and the unit. Name the table or document of <data> that has it.
+- The answer is written from the findings afterwards. Plan no subtask that writes or sums up, \
+unless the goal asks for a document or a file.
 - {MOST_SUBTASKS}."""
 
-_SHORT_STEP = """\
-- Give one subtask: the next one that the goal needs after what has been found. If the findings are enough, set \
-finished to true and leave subtasks empty."""
+_SHORT_STEP = """- Give one subtask: the next one that the goal needs after what has been found. \
+If the findings are enough, set finished to true and leave subtasks empty."""
 
-_SHORT_REVISION = """\
-- Work on the plan below has begun. Return only new subtasks, with new ids. If nothing is worth adding, leave subtasks \
-empty."""
+_SHORT_REVISION = """- Work on the plan below has begun. Return only new subtasks, with new ids. \
+If nothing is worth adding, leave subtasks empty."""
 
 _SHORT_ROUTE = """\
 - Choose one role for the goal.
@@ -191,10 +191,11 @@ def planner_system(
     tools = [] if fields.short else [tool for role in roles for tool in role.tools] + team.toolbox
     described = _tool_lines(tools, toolbox)
     of_team = team.planning.instructions.strip()
+    about = one_line(team.description, limits.LINE_BYTES)
     parts = [
-        "You supervise worker agents. You split a goal into subtasks and give each to one role. You do not do the "
-        "subtasks yourself.",
-        f"The team: {one_line(team.description, limits.LINE_BYTES)}" if team.description.strip() else "",
+        "You supervise worker agents. You split a goal into subtasks and give each to one role. "
+        "You do not do the subtasks yourself.",
+        f"The team: {about}" if about else "",
         f"{ROLES}\n{listed}",
         "\n".join(["Tools of these roles:", *described]) if described else "",
         f"How to plan\n{_rules(mode, fields, team.toolbox, call)}",
@@ -207,10 +208,12 @@ def planner_system(
 def role_means(role: Role | None, toolbox: Toolbox, catalogue: str) -> str:
     """Returns the tools and data of a role, as far as they are known."""
     described = _tool_lines(role.tools, toolbox) if role else []
-    parts = ["\n".join(["Its tools:", *described])] if described else ["It has no tools of its own."]
-    if described and catalogue:
-        parts.append(f"The data of its team:\n{tag(DATA, catalogue)}")
-    return "\n\n".join(parts)
+    if not described:
+        return "It has no tools of its own."
+    means = "\n".join(["Its tools:", *described])
+    if not catalogue:
+        return means
+    return f"{means}\n\nThe data of its team:\n{tag(DATA, catalogue)}"
 
 
 def _tool_lines(names: Iterable[str], toolbox: Toolbox) -> list[str]:
@@ -219,6 +222,15 @@ def _tool_lines(names: Iterable[str], toolbox: Toolbox) -> list[str]:
         + " (a person approves each call)" * (tool.approve == "always")
         for tool in toolbox.tools_named(names)
     ]
+
+
+_FORM_WORDS = """\
+The answer is to fill this form. Name in each description the fields that its finding has to \
+give:"""
+_BUSY_WORDS = """\
+Worker agents that are busy now. Of two roles that can do a subtask, choose the one with fewer:"""
+_MISSING_WORDS = """\
+A review found that this is missing for the goal. Add subtasks for what can be found out:"""
 
 
 def planner_request(
@@ -237,22 +249,21 @@ def planner_request(
     `busy` the lines of `load_lines`.
     """
     lines = [tag(GOAL, goal)]
-    if catalogue:  # names of files and columns, and words about them, are others' texts: no instructions
+    if catalogue:
+        # Names of files and columns, and words about them, are others' texts: no instructions.
         lines += ["Data that the tools of the roles can read:", tag(DATA, catalogue)]
     if form:
-        words = "The answer is to fill this form. Name in each description the fields that its finding has to give:"
-        lines += [words, tag("answer_form", form)]
+        lines += [_FORM_WORDS, tag("answer_form", form)]
     if attachments:
-        shown = block(ATTACHMENTS, [attachment_block(name, text) for name, text in attachments.items()])
-        lines += ["The beginnings of the attachments:", shown]
+        beginnings = [attachment_block(name, text) for name, text in attachments.items()]
+        lines += ["The beginnings of the attachments:", block(ATTACHMENTS, beginnings)]
     if busy:
-        words = "Worker agents that are busy now. Of two roles that can do a subtask, choose the one with fewer:"
-        lines += [words, tag(AT_WORK, "\n".join(busy))]
+        lines += [_BUSY_WORDS, tag(AT_WORK, "\n".join(busy))]
     if plan_so_far:
         lines.append(plan_so_far)
-    if points := [f"- {point}" for point in missing]:
-        words = "A review found that this is missing for the goal. Add subtasks for what can be found out:"
-        lines += [words, tag(MISSING_POINTS, "\n".join(points))]
+    points = [f"- {point}" for point in missing]
+    if points:
+        lines += [_MISSING_WORDS, tag(MISSING_POINTS, "\n".join(points))]
     return "\n\n".join(filter(None, [*lines, last_words]))
 
 
@@ -268,21 +279,34 @@ def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_
 
     `room` is the bytes of all descriptions, and of all outcomes.
     """
-    notes, previous = {note.subtask_id: note for note in done}, previous.folded()
-    share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
-    replaced, listed = replacements(previous.subtasks), []
-    for subtask in previous.subtasks:
-        after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
-        after += f' replaced_by="{", ".join(replaced[subtask.id])}"' if replaced.get(subtask.id) else ""
-        note = notes.get(subtask.id) or WorkNote(subtask_id=subtask.id, role=subtask.role, state="waiting", note="")
-        text = one_line(note.note, share)
+    notes = {note.subtask_id: note for note in done}
+    subtasks = previous.folded().subtasks
+    share = _note_bytes(room // max(1, len(subtasks)))
+    replaced = replacements(subtasks)
+    listed = []
+    for subtask in subtasks:
+        note = notes.get(subtask.id)
+        role = note.role if note else subtask.role
+        state = note.state if note else "waiting"
+        outcome = one_line(note.note, share) if note else ""
+        others = ""
+        if subtask.depends_on:
+            others += f' depends_on="{", ".join(subtask.depends_on)}"'
+        if replaced.get(subtask.id):
+            others += f' replaced_by="{", ".join(replaced[subtask.id])}"'
         lines = [
-            f'<{PLANNED} id="{subtask.id}" role="{note.role}" state="{note.state}"{after}>',
+            f'<{PLANNED} id="{subtask.id}" role="{role}" state="{state}"{others}>',
             plain(one_line(subtask.description, share)),
-            *([tag(OUTCOME, text)] if text else []),
         ]
+        if outcome:
+            lines.append(tag(OUTCOME, outcome))
         listed.append("\n".join([*lines, f"</{PLANNED}>"]))
     return block("plan_so_far", listed)
+
+
+def _note_bytes(share: int) -> int:
+    """Returns the bytes for the text on one subtask that has this share of the room."""
+    return min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, share))
 
 
 _EARLIER_RULES = f"""\
@@ -306,8 +330,8 @@ def earlier_words(works: Sequence[EarlierWork], room: int) -> str:
 
 
 def _earlier_parts(work: EarlierWork, room: int) -> Iterator[str]:
-    equal = room // max(1, 2 * min(_EARLIER_SHOWN, len(work.findings)))
-    share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, equal))
+    """Yields the lines on one earlier run: its goal, its answer, and its findings."""
+    share = _note_bytes(room // max(1, 2 * min(_EARLIER_SHOWN, len(work.findings))))
     yield plain(f"Run {work.place} was asked: {one_line(work.goal, limits.PARAGRAPH_BYTES)}")
     if work.answer:
         yield plain(f"Its answer: {cut(work.answer, room // 2)}")
@@ -325,9 +349,13 @@ def plan_change(comment: str) -> str:
 
 
 def _role_line(role: Role, *, short: bool = False) -> str:
-    extras = [f"tools: {', '.join(role.tools) or 'none'}"] if role.team is None else ["tools: those of its own team"]
+    tools = "those of its own team"
+    if role.team is None:
+        tools = ", ".join(role.tools) or "none"
+    extras = [f"tools: {tools}"]
     if role.person is not None:
-        extras.append("a person, who gets the description and the findings it depends on, and replies in writing")
+        gets = "the description and the findings it depends on"
+        extras.append(f"a person, who gets {gets}, and replies in writing")
     if role.ask:
         extras.append("may ask a person")
     if role.grounding == "knowledge":

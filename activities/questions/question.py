@@ -12,7 +12,7 @@ from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import CacheUse, ModelMessage, user_message
 from activities.model.prompt_fit import PromptWriter
-from activities.prompts.agent_prompts import steering
+from activities.prompts.prompt_blocks import steering
 from activities.questions.other_runs import OtherRuns
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams
@@ -69,7 +69,8 @@ class Question(Generic[C, R]):
         async def answer_call(call: C) -> R:
             return await self.answer(desk, call)
 
-        answer_call.__annotations__ = {"call": self.call, "return": self.reply}  # Temporal decodes payloads by them
+        # Temporal decodes payloads by them.
+        answer_call.__annotations__ = {"call": self.call, "return": self.reply}
         return activity.defn(name=self.name)(answer_call)
 
 
@@ -96,11 +97,18 @@ async def send_to_model(
     )
     if back is None:
         return await desk.calls.begin(call, opening, text, CallOptions(cache))
-    return await desk.calls.follow_up(call, back[0], [user_message("\n\n".join([back[1], *said]))], CallOptions(cache))
+    head, words = back
+    added = [user_message("\n\n".join([words, *said]))]
+    return await desk.calls.follow_up(call, head, added, CallOptions(cache))
 
 
 async def ask_model(
-    desk: Desk, call: SupervisorCall, reply: type[R], system: str, form: type[M], text: PromptWriter
+    desk: Desk,
+    call: SupervisorCall,
+    reply: type[R],
+    system: str,
+    form: type[M],
+    text: PromptWriter,
 ) -> tuple[R, M | None]:
     """Asks for a `form` in a new conversation. Returns the reply, and the answer in that form.
 
@@ -116,7 +124,7 @@ async def ask_model(
 
 
 def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
-    """Returns the `form` in a reply. Raises ValueError with a message that its author can act on."""
+    """Returns the `form` in a reply. Raises ValueError with words that its author can act on."""
     if message.refusal:
         raise ValueError(f"the model refused: {message.refusal}")
     if message.stop_reason in CUT:

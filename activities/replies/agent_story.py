@@ -225,7 +225,12 @@ class AgentStories:
         story.sort(key=lambda item: datetime.fromisoformat(item.at))
         return [event.model_copy(update={"seq": number}) for number, event in enumerate(story, 1)]
 
-    async def of_conversation(self, head: str, subtask_id: str | None, until: str) -> list[TraceEvent]:
+    async def of_conversation(
+        self,
+        head: str,
+        subtask_id: str | None,
+        until: str,
+    ) -> list[TraceEvent]:
         """Returns the events of the conversation at `head`, dated `until` at the latest.
 
         Raises ArtifactError.

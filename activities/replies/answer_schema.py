@@ -35,9 +35,12 @@ _sent: LRUCache[str, str] = LRUCache(_FORMS)
 
 async def check_schema(schema: JsonObject, run_id: str, name: str = "answer_schema") -> None:
     """Raises SupervisionError `InvalidRequest` for a schema that is invalid or too large."""
+    complaint: str | None
     try:
-        if (total := size(json.dumps(schema, ensure_ascii=False))) > limits.ANSWER_SCHEMA_BYTES:
-            complaint: str | None = f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed"
+        total = size(json.dumps(schema, ensure_ascii=False))
+        if total > limits.ANSWER_SCHEMA_BYTES:
+            most = limits.ANSWER_SCHEMA_BYTES
+            complaint = f"it has {total} bytes, at most {most} are allowed"
         else:
             complaint = await _checkers.call(run_id, _TIME, "complaint", schema)
             if complaint is None:
@@ -92,7 +95,10 @@ async def value_of(
     if sent is None or not isinstance(answered, dict):
         return answered
     parts = sent.get("properties", {})
-    return {name: _as_allowed(parts.get(name, {}), value, repeated) for name, value in answered.items()}
+    values = {}
+    for name, value in answered.items():
+        values[name] = _as_allowed(parts.get(name, {}), value, repeated)
+    return values
 
 
 def _as_allowed(part: Any, value: Any, repeated: bool) -> Any:
@@ -126,7 +132,8 @@ async def problems(
     except (ValueError, RecursionError):
         return [f"{name} holds what JSON can't say: NaN, an infinity, or half of a surrogate pair"]
     if total > limits.ANSWER_JSON_BYTES:
-        return [f"{name} has {total} bytes, at most {limits.ANSWER_JSON_BYTES} are allowed: make it shorter"]
+        most = f"at most {limits.ANSWER_JSON_BYTES} are allowed"
+        return [f"{name} has {total} bytes, {most}: make it shorter"]
     try:
         found: list[str] = await _checkers.call(run_id, _TIME, "problems", schema, value, name)
     except BoundExceeded as error:

@@ -24,7 +24,9 @@ _PARTS = 2000  # of a schema that is sent, with references resolved: they double
 _PLAIN = ("string", "integer", "number", "boolean", "null")
 _BRANCHES = {"anyOf", "oneOf", "allOf"}
 _REFERENCES = ("$ref", "$dynamicRef")
-_WORDS = {"type", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
+_WORDS = {  # keywords that restrict nothing by themselves
+    "type", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
+}  # fmt: skip
 _OBJECT_RULES = {"properties", "required", "additionalProperties"}
 _ARRAY_RULES = {"items", "minItems", "maxItems", "uniqueItems"}
 _SHOWN = 5  # complaints about one answer
@@ -39,16 +41,18 @@ def complaint(schema: JsonObject) -> str | None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         where = "/".join(str(part) for part in error.absolute_path)
+        place = f"at {where}: " if where else ""
         message = one_line(error.message, 300)
-        return f"it is not a JSON schema (draft 2020-12): {f'at {where}: ' if where else ''}{message}"
+        return f"it is not a JSON schema (draft 2020-12): {place}{message}"
     target = _targets(schema)
     for reference in _references(DRAFT202012.create_resource(schema)):
+        refers = f"it refers to '{one_line(reference, 200)}'"
         if not reference.startswith("#"):
-            return f"it refers to '{one_line(reference, 200)}': only references inside the schema are allowed"
+            return f"{refers}: only references inside the schema are allowed"
         try:
             target(reference)
         except Unresolvable:
-            return f"it refers to '{one_line(reference, 200)}', which it does not hold"
+            return f"{refers}, which it does not hold"
     try:
         _validator(schema).is_valid(None)
     except RecursionError:
@@ -76,7 +80,8 @@ def row_problems(
     """
     misfits: dict[int, str] = {}
     for error in _validator(schema).iter_errors({name: rows} if name else rows):
-        if path := list(error.absolute_path)[bool(name) :]:
+        path = list(error.absolute_path)[bool(name) :]
+        if path:
             misfits.setdefault(int(path[0]), _sentence(error, "answer_json"))
     others = [row for place, row in enumerate(rows) if place not in misfits]
     whole = next(_validator(schema).iter_errors({name: others} if name else others), None)
@@ -114,16 +119,19 @@ def _inlined(
     """
     if not isinstance(part, dict) or next(parts) >= _PARTS:
         raise ValueError
-    if isinstance(reference := part.get("$ref"), str):
+    reference = part.get("$ref")
+    if isinstance(reference, str):
         if reference in inside or part.keys() & {*_BRANCHES, "type", "properties"}:
             raise ValueError
         return _inlined(target(reference), target, (*inside, reference), parts)
-    own = {name: value for name, value in part.items() if not name.startswith("$") and name != "definitions"}
+    definitions = [name for name in part if name.startswith("$") or name == "definitions"]
+    own = {name: value for name, value in part.items() if name not in definitions}
 
     def inner(one: Any) -> JsonObject:
         return _inlined(one, target, inside, parts)
 
-    rules, kind = own.keys() - _WORDS, own.get("type")
+    kind = own.get("type")
+    rules = own.keys() - _WORDS
     if rules and rules <= {"enum", "const"}:
         if any(isinstance(value, dict | list) for value in own.get("enum", [own.get("const")])):
             raise ValueError
@@ -142,7 +150,8 @@ def _typed(own: JsonObject, rules: set[str], inner: Callable[[Any], JsonObject])
         named = own.get("properties", {})
         # Without names, or with a rule for others, it takes properties that the client would
         # forbid.
-        if (named or own.get("additionalProperties") is False) and set(own.get("required", [])) <= set(named):
+        is_closed = bool(named) or own.get("additionalProperties") is False
+        if is_closed and set(own.get("required", [])) <= set(named):
             properties = {name: inner(one) for name, one in named.items()}
             return {**own, "properties": properties, "additionalProperties": False}
     if kind == "array" and "items" in rules and rules <= _ARRAY_RULES:

@@ -66,7 +66,11 @@ async def with_earlier_data(
 
 
 async def _copy_data(
-    store: ArtifactStore, run_id: str, earlier: BegunRun, *, with_files: bool
+    store: ArtifactStore,
+    run_id: str,
+    earlier: BegunRun,
+    *,
+    with_files: bool,
 ) -> tuple[list[ArtifactRef], str]:
     """Copies the attached texts of an earlier run into a run, and with `with_files` its files.
 
@@ -78,17 +82,23 @@ async def _copy_data(
         for item in earlier.attachments:
             ref = await store.copy_output(run_id, item.ref)
             texts.append(item.model_copy(update={"ref": ref}))
-        if not (earlier.files_ref and with_files):
-            return texts, ""
-        manifest = Manifest.model_validate_json(await store.get(earlier.files_ref))
-        entries = []
-        for file in manifest.files:
-            parts = [await store.copy_output(run_id, part) for part in file.parts]
-            entries.append(file.model_copy(update={"parts": parts}))
-        return texts, await store.put_output(run_id, Manifest(files=entries).model_dump_json())
+        files_ref = ""
+        if earlier.files_ref and with_files:
+            files_ref = await _copy_files(store, run_id, earlier.files_ref)
     except ArtifactMissing:
         words = f"reuse_from: the files of run '{earlier.run_id}' are no longer stored"
         raise invalid_request(f"{words}: attach them again") from None
+    return texts, files_ref
+
+
+async def _copy_files(store: ArtifactStore, run_id: str, files_ref: str) -> str:
+    """Copies the files of an earlier run into a run. Returns their new manifest."""
+    manifest = Manifest.model_validate_json(await store.get(files_ref))
+    entries = []
+    for file in manifest.files:
+        parts = [await store.copy_output(run_id, part) for part in file.parts]
+        entries.append(file.model_copy(update={"parts": parts}))
+    return await store.put_output(run_id, Manifest(files=entries).model_dump_json())
 
 
 async def store_planner_words(
@@ -104,10 +114,12 @@ async def store_planner_words(
     """
     subtasks = request.plan.subtasks if request.plan else []
     depends_on = [other for subtask in subtasks for other in subtask.depends_on]
-    names = request.plan is None or any("/" in other for other in depends_on)
-    if not names or runs is None or not earlier:
+    needs_words = request.plan is None or any("/" in other for other in depends_on)
+    if not needs_words or runs is None or not earlier:
         return "", Labels()
-    works, findings = list[EarlierWork](), list[Finding | None]()
+
+    works: list[EarlierWork] = []
+    findings: list[Finding | None] = []
     for number, begun in enumerate(earlier, 1):
         run = await runs.load(begun.run_id, request.owner)
         if run is not None:

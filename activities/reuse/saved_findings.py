@@ -79,15 +79,17 @@ class SavedFindings:
         begun = await own_beginning(self.store, call.run)
         if grant is None or begun is None or not grant.reuse_from:
             return SavedReply()
+
         reply = SavedReply()
         earlier = await self._earlier(grant.reuse_from, begun.owner, reply)
         plan = await read_plan(self.store, call.plan_ref)
         team = await read_team(self.store, call.team_ref)
         files = await files_of(self.store, call.run.files_ref)
         parts = parts_of(begun, team, files)
+
         # In threads: of a thousand subtasks the hashes alone take a second.
         found, taken, wanted = await asyncio.to_thread(_wanted_offers, plan, parts, earlier)
-        offers = list[EarlierOffer]()
+        offers: list[EarlierOffer] = []
         for run, own in zip(earlier, wanted, strict=True):
             offers += await self.earlier.with_data(run, own)
         best = await asyncio.to_thread(chosen, plan, found, offers, parts)

@@ -19,7 +19,9 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import one_line
 from temporal_supervisor.supervision.run.waits import AWAITED
 
-_PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_PASSED_ON = (
+    "PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+)  # fmt: skip
 _OWN_PREFIX = "NOTIFY_"  # of variables that are meant for the command
 
 
@@ -51,28 +53,38 @@ class NoticeActivities:
                 else:
                     await _run_command(self._words, line)
         except TimeoutError:
-            raise NotSent(f"SUPERVISOR_NOTIFY takes longer than {limits.NOTICE_TIME.total_seconds():g} s") from None
+            seconds = limits.NOTICE_TIME.total_seconds()
+            raise NotSent(f"SUPERVISOR_NOTIFY takes longer than {seconds:g} s") from None
 
 
 def line_of(notice: Notice, key: str) -> bytes:
     """Returns the body of a notice; `key` is the same in all attempts."""
-    run_id, command = notice.run.run_id, ["show" if notice.id else "status"]
+    run_id = notice.run.run_id
+    command = "show" if notice.id else "status"
     if notice.kind == "ended":
-        command, what = ["result"], f"has ended: {notice.error or notice.status}"
+        command = "result"
+        what = f"has ended: {notice.error or notice.status}"
+    elif notice.kind == "paused":
+        what = "is paused"
     else:
-        what = "is paused" if notice.kind == "paused" else f"waits for {AWAITED[notice.kind]}"
-    show = shlex.join(["temporal-supervisor", *command, run_id, *([notice.id] if notice.id else [])])
-    # `text` is what chat webhooks show: there <!channel> would call people, and <URL|words> is a
-    # link.
-    text = html.escape(
-        f"{one_line(run_id, limits.LINE_BYTES)} {what} ({one_line(show, limits.LINE_BYTES)})", quote=False
-    )
-    said = {"show": show, "text": text, "key": key}
-    return json.dumps({"run_id": run_id, **notice.model_dump(exclude={"run"}), **said}).encode() + b"\n"
+        what = f"waits for {AWAITED[notice.kind]}"
+    ids = [run_id, notice.id] if notice.id else [run_id]
+    show = shlex.join(["temporal-supervisor", command, *ids])
+    words = f"{one_line(run_id, limits.LINE_BYTES)} {what} ({one_line(show, limits.LINE_BYTES)})"
+    # Chat webhooks show it: there <!channel> would call people, and <URL|words> is a link.
+    text = html.escape(words, quote=False)
+    body = {
+        "run_id": run_id,
+        **notice.model_dump(exclude={"run"}),
+        "show": show,
+        "text": text,
+        "key": key,
+    }
+    return json.dumps(body).encode() + b"\n"
 
 
 async def _run_command(command: list[str], line: bytes) -> None:
-    """Runs the command with the line as its input, without the Worker's secrets in its environment."""
+    """Runs the command with the line as its input, without the Worker's secrets."""
     environ = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_OWN_PREFIX)}
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -108,4 +120,5 @@ def _post(url: str, line: bytes) -> None:
     except urllib.error.HTTPError as error:
         raise NotSent(f"the URL of SUPERVISOR_NOTIFY answered with status {error.code}") from None
     except OSError as error:  # its text may quote the URL
-        raise NotSent(f"the URL of SUPERVISOR_NOTIFY can't be reached ({type(error).__name__})") from None
+        kind = type(error).__name__
+        raise NotSent(f"the URL of SUPERVISOR_NOTIFY can't be reached ({kind})") from None

@@ -30,10 +30,14 @@ class Orphans:
         Children that the new execution has started under the same ids stay: each is identified by
         its first execution.
         """
-        info, client, ended = activity.info(), activity.client(), 0
-        events = await _history(client, info.workflow_id or "", info.workflow_run_id or "")
+        client = activity.client()
+        info = activity.info()
+        workflow_id = info.workflow_id or ""
+        events = await _history(client, workflow_id, info.workflow_run_id or "")
+        ended = 0
         for base_run_id, fork in _resets(events):
-            for child in _children_since(await _history(client, info.workflow_id or "", base_run_id), fork):
+            before = await _history(client, workflow_id, base_run_id)
+            for child in _children_since(before, fork):
                 ended += await _terminate(client, child)
         if ended:
             activity.logger.info("%d workflows were terminated: %s", ended, _REASON)

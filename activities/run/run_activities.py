@@ -30,7 +30,14 @@ from activities.contracts.run_contracts import (
 )
 from activities.contracts.turn_contracts import BacklogInput
 from activities.files.file_cache import FileEntry
-from activities.files.manifest import MANIFEST_TYPE, FilesRefused, Manifest, adopt_files, is_text, read_manifest
+from activities.files.manifest import (
+    MANIFEST_TYPE,
+    FilesRefused,
+    Manifest,
+    adopt_files,
+    is_text,
+    read_manifest,
+)
 from activities.files.values import DATA_TOML, is_data
 from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore
@@ -38,7 +45,8 @@ from activities.model.endpoint_probe import EndpointProbe
 from activities.model.journalled_call import usage_of
 from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
-from activities.prompts.agent_prompts import already_done, finding_block, tag
+from activities.prompts.agent_prompts import already_done
+from activities.prompts.prompt_blocks import finding_block, tag
 from activities.replies import answer_schema
 from activities.reuse.beginnings import (
     begun_run,
@@ -48,6 +56,7 @@ from activities.reuse.beginnings import (
 )
 from activities.reuse.begun_runs import BegunRun, keep_begun
 from activities.reuse.earlier_runs import EarlierRuns
+from activities.run.run_warnings import budget_warnings, endpoint_warnings
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.grants import RunGrant, find_grant, write_grant
 from activities.store.reading import read_findings, read_plan, read_text
@@ -64,7 +73,6 @@ from temporal_supervisor.supervision.contract.model_choice import OptionalStep
 from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import (
     Attachment,
-    Budget,
     RunRequest,
     invalid_request,
 )
@@ -124,12 +132,14 @@ class RunActivities:
         bad team or request, for a dollar budget with a model of unknown price, and for values above
         the operator's ceilings.
         """
-        request, facts = setup.request, self.facts
+        request = setup.request
+        facts = self.facts
         # Only a root may begin with an empty store: for a nested run the guard has asked for the
         # root's already.
         own_first = setup.own_first_run_id
         was_reset = bool(own_first) and own_first != activity.info().workflow_run_id
         store_id = setup.run.store_id or await self.store.begin(again=was_reset)
+
         parent = await self._grant_above(setup)
         known = parent.endpoint if parent else await self._known_endpoint()
         defaults = self.defaults.for_endpoint(known)
@@ -161,6 +171,7 @@ class RunActivities:
         await _check_output_schemas(loaded.team, run.run_id)
         if isinstance(request.team, Team):
             facts.ceilings.check_inline_team(frozenset(loaded.sources.values()))
+
         card = team_card(loaded, workers)
         models = _called_models(supervisor, card)
         facts.ceilings.check_models(models)
@@ -189,6 +200,7 @@ class RunActivities:
             begun = begun_run(run, request, goal_ref, team_ref, attachments)
             words = {"extracts": facts.extracts, "data_from_others": from_others}
             await keep_begun(self.store, begun.model_copy(update=words))
+
         earlier_ref, earlier_labels = await store_planner_words(
             self.store,
             self.earlier,
@@ -230,8 +242,8 @@ class RunActivities:
         new_models = [model for model in models if model not in known_above]
         unpriced = [model for model in new_models if not self._has_price(model)]
         warnings = [] if parent else [*self.facts.warnings]
-        warnings += _endpoint_warnings(known, new_models)
-        return warnings + _budget_warnings(request, unpriced)
+        warnings += endpoint_warnings(known, new_models)
+        return warnings + budget_warnings(request, unpriced)
 
     async def _grant_above(self, setup: SetupInput) -> RunGrant | None:
         """Returns the grant of the run above; None for a root.
@@ -272,7 +284,11 @@ class RunActivities:
             return False
         return self.endpoint.window(supervisor, known.traits(supervisor)).is_small
 
-    def _left_out(self, known: EndpointFacts, supervisor: list[str]) -> dict[str, list[OptionalStep]]:
+    def _left_out(
+        self,
+        known: EndpointFacts,
+        supervisor: list[str],
+    ) -> dict[str, list[OptionalStep]]:
         """Returns the steps that are left out, by model.
 
         The settings decide for models that they name. Other small models leave out `refine` and
@@ -310,7 +326,8 @@ class RunActivities:
         if brief.effects:
             parts.append(already_done(brief.effects))
         if brief.feedback:
-            parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
+            short = "An earlier answer to this fell short."
+            parts.append(f"{short} Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
     async def _copy_attachments(
@@ -339,6 +356,7 @@ class RunActivities:
                 helps = "let SUPERVISOR_ARTIFACTS_URL name one store in all processes"
                 words = f"attachment '{name}': {missing}: {helps}, or `put` it again"
                 raise invalid_request(words) from None
+
             if is_data(name) or name == DATA_TOML:
                 sha256 = hashlib.sha256(data).hexdigest()
                 file = FileEntry(name=name, bytes=len(data), sha256=sha256, parts=[ref])
@@ -348,12 +366,14 @@ class RunActivities:
             elif not is_data(name):
                 words = f"attachment '{name}' is no text, and files of this kind are not read"
                 raise invalid_request(f"{words}: attach it as text or PDF")
+
         if not manifests:
             return texts, ""
         try:
             return texts, await adopt_files(self.store, run.run_id, manifests)
         except ArtifactMissing as missing:
-            raise invalid_request(f"a file of the attachments is no longer stored: {missing}") from None
+            lost = "a file of the attachments is no longer stored"
+            raise invalid_request(f"{lost}: {missing}") from None
         except FilesRefused as refused:
             raise invalid_request(f"the attachments hold {refused}") from None
 
@@ -414,10 +434,12 @@ class RunActivities:
 
         Returns the references.
         """
-        run, workflow_id = publication.run, activity.info().workflow_id or ""
+        run = publication.run
+        workflow_id = activity.info().workflow_id or ""
         put = partial(self.store.put_output, run.run_id)
         if publication.is_page:
             return Published(result_ref=await put(publication.result.model_dump_json()))
+
         plan = await read_plan(self.store, publication.plan_ref) if publication.plan_ref else Plan()
         result = await self._with_answer(publication)
         result = await self._whole_result(result, publication.pages, plan)
@@ -434,6 +456,7 @@ class RunActivities:
             own_marks = {subtask.id for subtask in plan.subtasks}
             refs.answer_ref = await put(with_valid_marks(whole, own_marks, set()))
             refs.record_ref = await put(answer_record(result).model_dump_json())
+
         ended_at = datetime.now(UTC)
         if workflow_id == run.run_id:
             await self._keep_end(publication, result, refs, ended_at)
@@ -554,32 +577,3 @@ def _called_models(supervisor: Sequence[str], card: TeamCard) -> list[str]:
         if role.team is None:
             models += role.models
     return list(dict.fromkeys(models))
-
-
-def _endpoint_warnings(known: EndpointFacts, models: list[str]) -> list[str]:
-    """Returns the warnings about an endpoint that does not answer or does not list a model."""
-    if not models:
-        return []
-    patience = limits.ENDPOINT_PATIENCE.total_seconds()
-    if known.address and not known.asked:
-        windows = ", ".join(f"{known.traits(model).window:,} tokens of {model}" for model in models)
-        return [f"the model endpoint {known.address} did not answer within {patience:.0f} s: assumed {windows}"]
-    unlisted = [model for model in models if model not in known.names]
-    if not (known.names and unlisted):
-        return []
-    words = f"the model endpoint {known.address} does not list {', '.join(unlisted)}; it has {known.shown_names()}"
-    return [f"{words}: name one with SUPERVISOR_SUPERVISOR_MODEL and SUPERVISOR_WORKER_MODEL"]
-
-
-def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
-    """Returns a warning if the default dollar budget cannot be enforced.
-
-    Raises SupervisionError `InvalidRequest` for an explicit one.
-    """
-    if request.budget.usd is None or not unpriced:
-        return []
-    names = ", ".join(unpriced)
-    if request.budget.usd != Budget().usd:
-        helps = "use models with a known price, or set budget.tokens and leave usd out"
-        raise invalid_request(f"budget.usd: the price of {names} is unknown, so dollars can't be counted: {helps}")
-    return [f"the dollar budget is not kept: the price of {names} is unknown"]

@@ -9,42 +9,31 @@ power cut may lose some.
 import asyncio
 import contextlib
 import hashlib
-import os
 import re
 import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextvars import ContextVar
-from datetime import timedelta
 from functools import partial
-from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
-from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import obstore
 from cachetools import LRUCache
 from obstore.exceptions import AlreadyExistsError, BaseError
-from obstore.store import LocalStore, from_url
 
 from temporal_supervisor.supervision.base import limits, store_keys
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
-from temporal_supervisor.supervision.base.trust import is_exposed
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
-    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+    from obstore.store import ObjectStore
 
-_STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
-# All retries of one operation end before SETUP_TIMEOUT.
-_STORE_RETRY_TIMEOUT = timedelta(seconds=15)
 _PARSED_BYTES = 64 * 1024 * 1024  # of the objects whose parsed content is kept in a process
 
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
-_FIX = "Check the bucket, AWS_ENDPOINT_URL (plain http needs AWS_ALLOW_HTTP=true), AWS_*, GOOGLE_* or AZURE_STORAGE_*"
-_KINDS = "a directory, file:///directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@\s]*@|\?\S*")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 
@@ -92,7 +81,7 @@ class Seal(Protocol):
 
 
 class ArtifactStore:
-    """Objects by key, see `supervision.base.store_keys`; created by `open_store`.
+    """Objects by key, see `supervision.base.store_keys`; `store_urls` opens it.
 
     `url` contains no secret. `root` is the directory of a local store. With a `seal` content is
     encrypted, except the store's id; keys contain hashes of the plain content. Every method raises
@@ -104,7 +93,12 @@ class ArtifactStore:
     """
 
     def __init__(
-        self, backend: "ObjectStore", url: str, fix: str, root: Path | None = None, seal: Seal | None = None
+        self,
+        backend: "ObjectStore",
+        url: str,
+        fix: str,
+        root: Path | None = None,
+        seal: Seal | None = None,
     ) -> None:
         self.url = url
         self._backend = backend
@@ -117,7 +111,10 @@ class ArtifactStore:
         self._known_id: str | None = None  # the last one that was required and there
         # When it was, by `time.monotonic`; None if it no longer is.
         self._seen_at: float | None = None
-        self._parsed: LRUCache[object, tuple[Any, int]] = LRUCache(_PARSED_BYTES, getsizeof=itemgetter(1))
+        self._parsed: LRUCache[object, tuple[Any, int]] = LRUCache(
+            _PARSED_BYTES,
+            getsizeof=itemgetter(1),
+        )
 
     async def identity(self) -> str | None:
         """Returns the random id of the store; None if it has none. Only `begin` creates one."""
@@ -144,7 +141,8 @@ class ArtifactStore:
             found = await self.identity()  # of several that begin at once one has made it
         wanted = self._known_id or found
         if wanted is None:
-            raise ArtifactUnavailable(f"artifact store {self.url} has no id, though the run used one. {self._fix}")
+            lost = f"artifact store {self.url} has no id, though the run used one"
+            raise ArtifactUnavailable(f"{lost}. {self._fix}")
         self._wanted_id.set(wanted)
         await self._check_identity(now=True)
         return wanted
@@ -173,14 +171,17 @@ class ArtifactStore:
         if found != wanted:
             has = f"has the id {found}" if found else "has no id"
             words = f"artifact store {self.url} {has}, the run uses the store {wanted}"
-            helps = "it is not mounted, was emptied, or SUPERVISOR_ARTIFACTS_URL of this process names another one"
-            raise ArtifactUnavailable(f"{words}: {helps}")
-        self._known_id, self._seen_at = found, time.monotonic()
+            other = "SUPERVISOR_ARTIFACTS_URL of this process names another one"
+            raise ArtifactUnavailable(f"{words}: it is not mounted, was emptied, or {other}")
+        self._known_id = found
+        self._seen_at = time.monotonic()
 
     @property
     def _is_recent(self) -> bool:
         """True if the known id was seen within STORE_ID_AGE."""
-        return self._seen_at is not None and time.monotonic() - self._seen_at < limits.STORE_ID_AGE.total_seconds()
+        if self._seen_at is None:
+            return False
+        return time.monotonic() - self._seen_at < limits.STORE_ID_AGE.total_seconds()
 
     async def put(self, key: str, data: bytes) -> None:
         """Writes an object, replacing an older one.
@@ -200,7 +201,8 @@ class ArtifactStore:
 
     async def get(self, key: str) -> bytes:
         """Returns the content of an object. Raises ArtifactMissing if there is none."""
-        if (data := await self.find(key)) is None:
+        data = await self.find(key)
+        if data is None:
             raise self._missing(key)
         return data
 
@@ -219,9 +221,11 @@ class ArtifactStore:
             data = await self._lookup(key)
         if data is None:
             return None
-        data, digest = self._decrypted(key, data), store_keys.digest_of(key)
+        data = self._decrypted(key, data)
+        digest = store_keys.digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:
-            raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: it was changed")
+            changed = f"'{key}' in artifact store {self.url} is not what was stored"
+            raise ArtifactChanged(f"{changed}: it was changed")
         return data
 
     async def _lookup(self, key: str) -> bytes | None:
@@ -240,7 +244,8 @@ class ArtifactStore:
 
         It is shared with other callers, so do not change it.
         """
-        if (kept := self._parsed.get((parse, key))) is not None:
+        kept = self._parsed.get((parse, key))
+        if kept is not None:
             value: T = kept[0]
             return value
         data = await self.find(key)
@@ -248,38 +253,44 @@ class ArtifactStore:
 
     async def read(self, key: str, parse: Callable[[bytes], T]) -> T:
         """Returns the parsed content of an object. Raises ArtifactMissing if there is none."""
-        if (value := await self.find_parsed(key, parse)) is None:
+        value = await self.find_parsed(key, parse)
+        if value is None:
             raise self._missing(key)
         return value
 
     async def read_all(
-        self, keys: Iterable[str], parse: Callable[[bytes], T], problems: list[str] | None = None
+        self,
+        keys: Iterable[str],
+        parse: Callable[[bytes], T],
+        problems: list[str] | None = None,
     ) -> dict[str, T]:
         """Reads and parses objects concurrently. Returns them by key.
 
         Missing or damaged ones are added to `problems` if it is given, else raised.
         """
-        reading, wanted = asyncio.Semaphore(limits.STORE_READS), list(dict.fromkeys(keys))
+        reading = asyncio.Semaphore(limits.STORE_READS)
+        wanted = dict.fromkeys(keys)
+        found: dict[str, T] = {}
 
-        async def read_one(key: str) -> list[tuple[str, T]]:
+        async def read_one(key: str) -> None:
             async with reading:
                 try:
-                    return [(key, await self.read(key, parse))]
+                    found[key] = await self.read(key, parse)
                 except (ArtifactChanged, ArtifactMissing) as error:
                     if problems is None:
                         raise
                     problems.append(str(error))
-                    return []
 
-        return dict(chain.from_iterable(await asyncio.gather(*map(read_one, wanted))))
+        await asyncio.gather(*map(read_one, wanted))
+        return {key: found[key] for key in wanted if key in found}
 
     def cache_parsed(self, key: str, data: bytes, parse: Callable[[bytes], T]) -> T:
         """Parses an object and caches the result in this process. Raises ArtifactChanged."""
         try:
             value = parse(data)
         except (ValueError, KeyError, TypeError):
-            words = f"artifact store {self.url} holds a damaged object '{key}': restore it, or start a new run"
-            raise ArtifactChanged(words) from None
+            damaged = f"artifact store {self.url} holds a damaged object '{key}'"
+            raise ArtifactChanged(f"{damaged}: restore it, or start a new run") from None
         with contextlib.suppress(ValueError):  # larger than all that is kept
             self._parsed[parse, key] = (value, len(key) + len(data))
         return value
@@ -288,7 +299,10 @@ class ArtifactStore:
         """Returns the record of the last execution of a run that has ended; None if none has."""
         objects = self.objects(store_keys.run_prefix(run_id))
         ended = [meta async for meta in objects if store_keys.is_named("ended", meta["path"])]
-        return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"]) if ended else None
+        if not ended:
+            return None
+        latest = max(ended, key=itemgetter("last_modified"))
+        return await self.find(latest["path"])
 
     async def put_output(self, run_id: str, content: bytes | str) -> str:
         """Stores content of a run under its hash. Returns the key.
@@ -312,10 +326,9 @@ class ArtifactStore:
 
         Raises ArtifactMissing if there is no such upload.
         """
-        key = store_keys.output_key(run_id, store_keys.digest_of(upload) or "")
         if not store_keys.is_upload(upload):
             raise self._missing(upload)
-        return await self._copy(upload, key)
+        return await self.copy_output(run_id, upload)
 
     async def copy_output(self, run_id: str, ref: str) -> str:
         """Copies content of another run into a run. Returns its key there.
@@ -381,7 +394,8 @@ class ArtifactStore:
 
     async def _write(self, key: str, data: bytes, mode: Literal["create", "overwrite"]) -> bool:
         if len(data) > limits.ARTIFACT_BYTES:
-            words = f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
+            size = f"'{key}' would have {len(data)} bytes"
+            words = f"{size}, at most {limits.ARTIFACT_BYTES} are stored as one object"
             raise SupervisionError(ErrorKind.ARTIFACT_TOO_LARGE, words)
         if self._seal and key != store_keys.STORE_ID:
             data = self._seal.seal(data, store_keys.digest_of(key) or key)
@@ -403,14 +417,16 @@ class ArtifactStore:
             return data
         if self._seal is None:
             if data.startswith(store_keys.SEALED):
-                raise ArtifactUnavailable(f"artifact store {self.url} is encrypted: set SUPERVISOR_KEYS_FILE")
+                words = f"artifact store {self.url} is encrypted: set SUPERVISOR_KEYS_FILE"
+                raise ArtifactUnavailable(words)
             return data
+        where = f"'{key}' in artifact store {self.url}"
         try:
             return self._seal.open(data, store_keys.digest_of(key) or key)
         except LookupError as error:
-            raise ArtifactUnavailable(f"'{key}' in artifact store {self.url} can't be read: {error}") from None
+            raise ArtifactUnavailable(f"{where} can't be read: {error}") from None
         except ValueError as error:
-            raise ArtifactChanged(f"'{key}' in artifact store {self.url}: {error}") from None
+            raise ArtifactChanged(f"{where}: {error}") from None
 
     async def objects(self, prefix: str = "") -> AsyncIterator["ObjectMeta"]:
         """Yields path, size and time of each object below `prefix`, in no order."""
@@ -421,7 +437,8 @@ class ArtifactStore:
         await self._check_identity(now=True)  # a store that is away has no objects either
 
     def _missing(self, key: str) -> ArtifactMissing:
-        return ArtifactMissing(f"artifact store {self.url} has no object '{key}': it was never stored there, or pruned")
+        words = f"artifact store {self.url} has no object '{key}'"
+        return ArtifactMissing(f"{words}: it was never stored there, or pruned")
 
     @contextlib.contextmanager
     def _reported(self, doing: str) -> Iterator[None]:
@@ -429,8 +446,9 @@ class ArtifactStore:
         try:
             yield
         except (BaseError, OSError) as error:
-            text = f"artifact store {self.url} could not {doing}: {_reason(error)}. {self._fix}"
-            raise ArtifactUnavailable(text) from None
+            problem = f"artifact store {self.url} could not {doing}"
+            words = f"{problem}: {backend_message(error)}. {self._fix}"
+            raise ArtifactUnavailable(words) from None
 
 
 def text_of(data: bytes) -> str:
@@ -438,62 +456,13 @@ def text_of(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def open_store(url: str | Path, namespace: str = "", seal: Seal | None = None) -> ArtifactStore:
-    """Opens the part of a store that belongs to a namespace, or all of it without one.
-
-    `namespace` is an id of `runtime.connection`. `url` is a directory, file://, s3://bucket/prefix,
-    gs://bucket/prefix or az://container/prefix. Credentials and endpoints come from the environment
-    (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the URL names no store.
-    """
-    text, folder = str(url), store_keys.encode(namespace) if namespace else ""
-    parts = urlsplit(text)
-    if "://" in text and parts.scheme != "file":
-        return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")), seal)
-    if parts.scheme == "file":
-        text = "" if parts.netloc not in ("", "localhost") else unquote(parts.path)
-    return _local_store(text, folder, seal)
-
-
-def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStore:
-    if not directory.strip():
-        raise ValueError(f"the artifact store's URL names no directory: name {_KINDS}")
-    root = Path(directory).expanduser().absolute() / folder
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        helps = f"let user {os.getuid()} write there, or name another place in SUPERVISOR_ARTIFACTS_URL"
-        raise ValueError(f"'{root}' can't hold the artifact store ({error.strerror}): {helps}") from None
-    fix = "Check that the directory exists, is writable and has space left"
-    return ArtifactStore(LocalStore(root), str(root), fix, root, seal)
-
-
-def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
-    shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path.rstrip('/')}"
-    if parts.scheme not in ("s3", "gs", "az"):
-        raise ValueError(f"'{shown}' is no artifact store: name {_KINDS}")
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ValueError(f"the URL of '{shown}' holds more than a bucket and a prefix: credentials go into variables")
-    endpoints = [os.environ.get(name, "") for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")]
-    allowed = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
-    client: ClientConfig = {
-        "allow_http": parts.scheme == "s3" and (allowed or not any(map(is_exposed, endpoints))),
-        "connect_timeout": _STORE_CONNECT_TIMEOUT,
-        "timeout": limits.STORE_REQUEST_TIMEOUT,
-    }
-    retries: RetryConfig = {"max_retries": limits.STORE_REQUEST_RETRIES, "retry_timeout": _STORE_RETRY_TIMEOUT}
-    try:
-        objects = from_url(parts.geturl(), client_options=client, retry_config=retries)
-    except (BaseError, ValueError) as error:
-        raise ValueError(f"artifact store {shown}: {_reason(error)}. {_FIX}") from None
-    return ArtifactStore(objects, shown, _FIX, seal=seal)
-
-
-def _reason(error: Exception) -> str:
+def backend_message(error: Exception) -> str:
     """Returns the backend's message on one line, without secrets.
 
     Raise the new error `from None`: causes are recorded in history.
     """
     text = str(error)
     message = re.split(r"\n|[<{]", text, maxsplit=1)[0].strip(" :.")
+    shown = _SECRET_PARTS.sub("", message)
     code = _CODE.search(text)
-    return _SECRET_PARTS.sub("", message) + (f" ({code[1]})" if code else "")
+    return f"{shown} ({code[1]})" if code else shown

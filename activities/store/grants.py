@@ -28,13 +28,14 @@ class RunGrant(Model):
     reuse_from: list[str] = []
 
     def covers(self, workflow_id: str) -> bool:
-        """True for the supervisor's own workflow and its descendants, whose ids begin with its own."""
+        """True for the supervisor's workflow and its descendants, whose ids begin with its own."""
         return workflow_id == self.workflow_id or workflow_id.startswith(f"{self.workflow_id}/")
 
 
 async def write_grant(store: ArtifactStore, grant: RunGrant) -> str:
     """Stores a grant. Returns its reference."""
-    return await store.put_hashed(partial(named_key, "grant", grant.run_id), grant.model_dump_json().encode())
+    key_for = partial(named_key, "grant", grant.run_id)
+    return await store.put_hashed(key_for, grant.model_dump_json().encode())
 
 
 async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | None:

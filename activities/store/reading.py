@@ -142,10 +142,15 @@ def _with_short_lists(whole: list[FindingExcerpt], room: int) -> list[FindingExc
 
 def first_of(parts: list[str], room: int) -> list[str]:
     """Returns the first parts that fit into `room` bytes together."""
-    return [part for part, end in zip(parts, accumulate(map(size, parts)), strict=True) if end <= room]
+    ends = accumulate(map(size, parts))
+    return [part for part, end in zip(parts, ends, strict=True) if end <= room]
 
 
-def _fit_texts(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float) -> list[FindingExcerpt]:
+def _fit_texts(
+    whole: list[FindingExcerpt],
+    refs: list[DependencyRef],
+    room: float,
+) -> list[FindingExcerpt]:
     """Returns the findings with texts of at most `room` bytes in total."""
     sizes = [size(finding.text) for finding in whole]
     summary_sizes = [size(finding.record.summary) for finding in whole]

@@ -44,18 +44,26 @@ class _Spent(Model):
     usd: float = 0.0
 
 
-async def keep_sample(store: ArtifactStore, team: str, run_id: str, ended_at: datetime, sample: RunSample) -> None:
+async def keep_sample(
+    store: ArtifactStore,
+    team: str,
+    run_id: str,
+    ended_at: datetime,
+    sample: RunSample,
+) -> None:
     """Stores the usage of a run as a sample, and deletes the oldest samples."""
-    # In the order of time.
-    key = stats_prefix(team) + encode(f"{ended_at:%Y%m%dT%H%M%S.%f}-{run_id}")
-    await store.put(key, sample.model_dump_json().encode("utf-8", "replace"))
-    for key in (await store.list_keys(stats_prefix(team)))[:-_KEPT]:
-        await store.delete(key)
+    prefix = stats_prefix(team)
+    new = prefix + encode(f"{ended_at:%Y%m%dT%H%M%S.%f}-{run_id}")  # sorts by time
+    await store.put(new, sample.model_dump_json().encode("utf-8", "replace"))
+    keys = await store.list_keys(prefix)
+    for old in keys[:-_KEPT]:
+        await store.delete(old)
 
 
 async def newest_samples(store: ArtifactStore, team: str) -> list[RunSample]:
     """Returns the samples of a team, the newest last."""
-    return await _read_objects(store, (await store.list_keys(stats_prefix(team)))[-_KEPT:], RunSample)
+    keys = await store.list_keys(stats_prefix(team))
+    return await _read_objects(store, keys[-_KEPT:], RunSample)
 
 
 async def keep_run_spend(store: ArtifactStore, spent: RunSpend) -> None:
@@ -123,14 +131,16 @@ class DailySpend:
         await self._sum_others()
         # From here to the reservation nothing is awaited: of many calls that wait for the sum each
         # sees the others.
-        if refused := self._refusal(self.ceiling, estimate or 0.0):
+        reserved = estimate or 0.0
+        refused = self._refusal(self.ceiling, reserved)
+        if refused:
             yield refused
             return
-        self._in_flight.append(estimate or 0.0)
+        self._in_flight.append(reserved)
         try:
             yield None
         finally:
-            self._in_flight.remove(estimate or 0.0)
+            self._in_flight.remove(reserved)
 
     async def add(self, usd: float | None) -> None:
         """Adds the cost of a call, in dollars."""
@@ -147,17 +157,19 @@ class DailySpend:
             now = datetime.now(UTC)
             ends = datetime.combine(self._day + _DAY, datetime.min.time(), UTC)
             why = (
-                f"the ceiling of {money(ceiling)} a day is reached (SUPERVISOR_DAILY_USD, {money(spent)} spent since "
-                f"00:00 UTC): calls begin again at {ends:%Y-%m-%d %H:%M} UTC"
+                f"the ceiling of {money(ceiling)} a day is reached (SUPERVISOR_DAILY_USD, "
+                f"{money(spent)} spent since 00:00 UTC): calls begin again at "
+                f"{ends:%Y-%m-%d %H:%M} UTC"
             )
             return NoCall(why, min(ends - now, _LOOK_AGAIN), is_over=True)
         if self._in_flight and spent + sum(self._in_flight) + estimate > ceiling:
-            why = f"calls in flight may use up what is left of {money(ceiling)} a day (SUPERVISOR_DAILY_USD)"
+            left = f"what is left of {money(ceiling)} a day (SUPERVISOR_DAILY_USD)"
+            why = f"calls in flight may use up {left}"
             return NoCall(why, _IN_FLIGHT_WAIT, is_over=False)
         return None
 
     async def _sum_others(self) -> None:
-        """Returns once the recent spending of the other Workers is known; callers share one look."""
+        """Waits until the recent spending of the other Workers is known; callers share one sum."""
         self._begin_day()
         if self._summed_at is not None and time.monotonic() - self._summed_at <= _SUM_AGE:
             return
@@ -166,16 +178,21 @@ class DailySpend:
         await asyncio.shield(self._summing)  # others wait for it, too
 
     async def _read_others(self) -> None:
-        day, own_key = self._day, self._key
+        day = self._day
+        own_key = self._key
         keys = set(await self._store.list_keys(spend_prefix(day, "workers"))) - {own_key}
-        others = sum(spent.usd for spent in await _read_objects(self._store, keys, _Spent))
-        if day == self._day:
-            self._others, self._summed_at = others, time.monotonic()
+        spends = await _read_objects(self._store, keys, _Spent)
+        if day == self._day:  # else a call has begun the next day meanwhile
+            self._others = sum(spent.usd for spent in spends)
+            self._summed_at = time.monotonic()
 
     @property
     def _key(self) -> str:
         return spend_prefix(self._day, "workers") + encode(self._name)
 
     def _begin_day(self) -> None:
-        if (today := datetime.now(UTC).date()) != self._day:
-            self._day, self._own, self._others, self._summed_at = today, 0.0, 0.0, None
+        today = datetime.now(UTC).date()
+        if today != self._day:
+            self._day = today
+            self._own = self._others = 0.0
+            self._summed_at = None

@@ -30,7 +30,7 @@ _RPC_TIMEOUT = timedelta(seconds=3)
 # store that does not answer is given up after less.
 _GIVEN_UP = timedelta(seconds=20)
 _reporting = set[str]()
-"""The runs to which this process is just reporting: of a hundred calls that fail at once, one does."""
+"""The runs to which this process reports now: of a hundred calls that fail at once, one does."""
 
 
 async def report_away(run: RunRef | None, why: str) -> None:
@@ -127,6 +127,6 @@ def _has_failed(pending: PendingActivityInfo) -> bool:
 
 
 async def _details(client: Client, pending: PendingActivityInfo) -> Mapping[str, Any]:
-    """Returns the last heartbeat of a call; `held` is set for a paid answer that can't be stored."""
+    """Returns the last heartbeat of a call; `held` is a paid answer that can't be stored."""
     values = await client.data_converter.decode(pending.heartbeat_details.payloads)
     return values[0] if values and isinstance(values[0], dict) else {}

@@ -27,7 +27,8 @@ from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import NAME_SHOWN_BYTES, one_line
 from temporal_supervisor.supervision.contract.team import ToolRights
 
-_PATIENCE = timedelta(seconds=1)  # a thread that does not answer for so long after a call's timeout is blocked
+# A thread that does not answer for so long after a call's timeout is blocked.
+_PATIENCE = timedelta(seconds=1)
 
 log = logging.getLogger(__name__)
 
@@ -55,18 +56,30 @@ class OwnTools(ToolSource):
         Raises ValueError with all problems of the file.
         """
         read: Future[list[Tool[Any]]] = Future()
-        runner, name = asyncio.Runner(loop_factory=asyncio.new_event_loop), f"team-{self._file.parent.name}"
-        self._loop, self._may_block = runner.get_loop(), False
-        threading.Thread(target=_serve, args=[runner, read, self._file], name=name, daemon=True).start()
+        runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = runner.get_loop()
+        self._may_block = False
+        threading.Thread(
+            target=_serve,
+            args=[runner, read, self._file],
+            name=f"team-{self._file.parent.name}",
+            daemon=True,
+        ).start()
         # The thread has no reference to this object, but calls in flight have.
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop).atexit = False
         self._tools = {tool.name: tool for tool in await asyncio.wrap_future(read)}
-        # A catalogue of the author's would run on the Worker's loop.
-        tools = self._tools.values()
         content = await asyncio.to_thread(self._file.read_bytes)
         self._version = hashlib.sha256(content).hexdigest()
-        words: dict[str, Any] = {"own": True, "catalogue": None, "version": self._code}
-        return [replace(each, run=partial(self._run_in_thread, each.name), **words) for each in tools]
+        return [
+            replace(
+                tool,
+                run=partial(self._run_in_thread, tool.name),
+                own=True,
+                catalogue=None,  # the author's would run on the Worker's loop
+                version=self._code,
+            )
+            for tool in self._tools.values()
+        ]
 
     async def _code(self) -> str:
         """Returns the hash of the file."""
@@ -74,9 +87,11 @@ class OwnTools(ToolSource):
 
     async def _run_in_thread(self, name: str, arguments: Any, context: ToolContext) -> Any:
         if self._may_block and not await self._is_thread_free():
-            log.error("a call blocks the tools of %s: the file is imported again in another thread", self._file)
+            blocked = "a call blocks the tools of %s: the file is imported again in another thread"
+            log.error(blocked, self._file)
             await self.open()
-        running = asyncio.run_coroutine_threadsafe(_outcome(self._tools[name], arguments, context), self._loop)
+        call = _outcome(self._tools[name], arguments, context)
+        running = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
             output, error = await asyncio.wrap_future(running)
         except asyncio.CancelledError:
@@ -95,7 +110,11 @@ class OwnTools(ToolSource):
         return asked.done() or loop is not self._loop
 
 
-async def _outcome(tool: Tool[Any], arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:
+async def _outcome(
+    tool: Tool[Any],
+    arguments: Any,
+    context: ToolContext,
+) -> tuple[Any, BaseException | None]:
     """Returns a tool's output and exception: a raised SystemExit would end the thread."""
     try:
         try:
@@ -132,11 +151,11 @@ async def _called(function: Callable[..., Any], arguments: Any, context: ToolCon
 
 
 def _settle(done: "Future[T]", work: Callable[[], T]) -> None:
-    """Completes a future with the work's result or exception; an author's code may raise anything."""
+    """Completes a future with the result or the exception of the work."""
     if done.set_running_or_notify_cancel():
         try:
             done.set_result(work())
-        except BaseException as error:
+        except BaseException as error:  # an author's code may raise anything
             done.set_exception(error)
 
 
@@ -145,25 +164,43 @@ def own_tools(file: Path) -> list[Tool[Any]]:
 
     Raises ValueError with every problem, or with the line of an exception.
     """
-    if why := open_to_others(file):
+    why = open_to_others(file)
+    if why:
         raise ValueError(f"it is code and is not run: {why}")
     try:
-        name = f"supervisor_team_{file.parent.name.replace('-', '_')}_tools"
-        module = sys.modules[name] = ModuleType(name)  # dataclasses and pydantic look their module up there
-        module.__file__ = str(file)
-        # Not importlib's loader: its bytecode cache takes two writes within a second for one.
-        exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
-        tools = getattr(module, "TOOLS", None)
+        tools = _import_tools(file)
     except BaseException as error:  # an author's code may raise anything
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
-        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
-        problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"
+        words = one_line(str(error), limits.ERROR_BYTES)
+        problem = f"line {_line_of(error, file)}: {type(error).__name__}: {words}"
         raise ValueError(problem) from error
     if not isinstance(tools, list):
         raise ValueError("it must define TOOLS as a list of Tool")
-    if problems := [problem for number, tool in enumerate(tools) for problem in _problems(number, tool)]:
+    problems: list[str] = []
+    for number, tool in enumerate(tools):
+        problems += _problems(number, tool)
+    if problems:
         raise ValueError(one_line("; ".join(problems), limits.ERROR_BYTES))
     return tools
+
+
+def _import_tools(file: Path) -> object:
+    """Runs a file as a module. Returns its `TOOLS`, None without any."""
+    name = f"supervisor_team_{file.parent.name.replace('-', '_')}_tools"
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[name] = module  # dataclasses and pydantic look their module up there
+    # Not importlib's loader: its bytecode cache takes two writes within a second for one.
+    exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
+    return getattr(module, "TOOLS", None)
+
+
+def _line_of(error: BaseException, file: Path) -> int | None:
+    """Returns the last line of a file that an exception passed, or where its syntax ends."""
+    if isinstance(error, SyntaxError):
+        return error.lineno
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+    return lines[-1] if lines else None
 
 
 def _problems(number: int, tool: object) -> Iterator[str]:
@@ -173,16 +210,19 @@ def _problems(number: int, tool: object) -> Iterator[str]:
         yield f"TOOLS[{number}] is of type {kind}: {helps}"
         return
     where = f"tools.{one_line(str(tool.name), NAME_SHOWN_BYTES)}"
+    rights = {field: getattr(tool, field) for field in ToolRights.model_fields}
     try:  # a word that is none would else count as another one
-        ToolRights.model_validate({field: getattr(tool, field) for field in ToolRights.model_fields})
+        ToolRights.model_validate(rights)
     except ValidationError as error:
         yield f"{where}: {complaints(error)}"
     try:
         tool.schema()
-    except Exception as error:  # of any type that is no Arguments; pydantic raises several kinds, too
+    except Exception as error:  # of a class that is no Arguments, or of pydantic
         why = one_line(str(error), limits.SENTENCE_BYTES)
-        yield f"{where}: its arguments must be a class derived from Arguments that has a JSON schema: {why}"
-    with contextlib.suppress(ValueError):  # it is made by other means than `def`: the first call shows what it takes
+        needed = "a class derived from Arguments that has a JSON schema"
+        yield f"{where}: its arguments must be {needed}: {why}"
+    # A function made by other means than `def` may have no signature: its first call tells.
+    with contextlib.suppress(ValueError):
         try:
             inspect.signature(tool.run).bind(object(), object())
         except TypeError:

@@ -83,13 +83,14 @@ class StoredTeams:
 
     def files_of(self, run: RunRef) -> RunFiles | None:
         """Returns the files that the user gave to a run; None if there are none."""
-        if not run.files_ref:
+        ref = run.files_ref
+        if not ref:
             return None
-        if run.files_ref not in self._run_files:
+        if ref not in self._run_files:
             while sum(files.chars for files in self._run_files.values()) > _CACHED_CHARS:
                 self._run_files.popitem()  # of the run that was longest without a call
-            self._run_files[run.files_ref] = RunFiles(self._store, self._files.cache, run.run_id, run.files_ref)
-        return self._run_files[run.files_ref]
+            self._run_files[ref] = RunFiles(self._store, self._files.cache, run.run_id, ref)
+        return self._run_files[ref]
 
     async def save(
         self,
@@ -109,16 +110,17 @@ class StoredTeams:
         tools within replies. `models_of_roles` override the models that the team names. Raises
         TeamError.
         """
-        loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
+        if isinstance(team, Team):
+            loaded = await self._files.load_inline(team)
+        else:
+            loaded = await self._files.load(team)
         loaded = replace(loaded, team=_with_models(loaded.team, models_of_roles))
         load = self._files.load
         teams = ServedTeams(load, worker_models, supervisor_models, runs_tools, data_from_others)
         loaded = teams.served(loaded)
         if files is not None:
-            try:  # a plan needs their columns
-                await asyncio.wait_for(files.reports(), limits.FILES_TIMEOUT.total_seconds() / 2)
-            except TimeoutError:
-                log.warning("the files of run %s take long to read: its plan does without them", run_id)
+            await _read_soon(files, run_id)
+
         used = loaded.toolbox.tools_named(loaded.team.named_tools)
         within = {role.team for role in loaded.team.roles if role.team}
         stored = StoredTeam(
@@ -137,9 +139,8 @@ class StoredTeams:
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
         """Adds a plan's checked new roles to the team at `ref`. Returns the new reference."""
         stored = await self._read_stored(ref)
-        return await self._store_team(
-            run_id, stored.model_copy(update={"team": with_new_roles(stored.team, new_roles)})
-        )
+        extended = with_new_roles(stored.team, new_roles)
+        return await self._store_team(run_id, stored.model_copy(update={"team": extended}))
 
     async def load(self, ref: str) -> LoadedTeam:
         """Returns the team of a run with its tools.
@@ -161,10 +162,12 @@ class StoredTeams:
 
     async def card(self, ref: str) -> TeamCard:
         """Returns the card of the team at `ref`."""
-        return team_card(await self.load(ref), (await self._read_stored(ref)).worker_models)
+        stored = await self._read_stored(ref)
+        return team_card(await self.load(ref), stored.worker_models)
 
     async def _store_team(self, run_id: str, stored: StoredTeam) -> str:
-        return await self._store.put_hashed(partial(named_key, "team", run_id), stored.model_dump_json().encode())
+        name = partial(named_key, "team", run_id)
+        return await self._store.put_hashed(name, stored.model_dump_json().encode())
 
     async def _read_stored(self, ref: str) -> StoredTeam:
         return await read_team(self._store, ref)
@@ -181,6 +184,14 @@ async def read_team(store: ArtifactStore, ref: str) -> StoredTeam:
 def _parse(data: bytes) -> StoredTeam:
     # Another version's may have other fields; a team's own file was checked when the run began.
     return StoredTeam.model_validate_json(data, extra="ignore")
+
+
+async def _read_soon(files: Files, run_id: str) -> None:
+    """Waits until a run's files are read, because its plan needs their columns, but not long."""
+    try:
+        await asyncio.wait_for(files.reports(), limits.FILES_TIMEOUT.total_seconds() / 2)
+    except TimeoutError:
+        log.warning("the files of run %s take long to read: its plan does without them", run_id)
 
 
 def _with_models(team: Team, models: Mapping[str, list[str]]) -> Team:
@@ -201,17 +212,30 @@ def _with_models(team: Team, models: Mapping[str, list[str]]) -> Team:
 async def catalogue(tools: Sequence[Tool[Any]], files: Files | None = None) -> str:
     """Returns a line for each table and document that the tools can read now, up to a length."""
     # Untrusted names of columns would be instructions to the planner, whose plan all agents follow.
-    tools = [tool for tool in tools if tool.returns == "trusted"]
+    trusted = [tool.catalogue for tool in tools if tool.returns == "trusted"]
     items: dict[str, str] = {}
-    for read in dict.fromkeys(tool.catalogue for tool in tools if tool.catalogue is not None):
+    for read in dict.fromkeys(filter(None, trusted)):  # tools over the same data share one
         try:
             items |= await asyncio.wait_for(read(files), _CATALOGUE_TIMEOUT.total_seconds())
         except Exception as error:  # of any file; the tool returns it when it is called
-            log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
-    # The owner's words first. Then tables: a plan names their columns and periods, documents can be
-    # searched.
-    names_in_order = sorted(items, key=lambda name: (not name.startswith("words "), not name.startswith("table ")))
-    lines = [f"- {one_line(clean(items[name]), _CATALOGUE_LINE_CHARS)}" for name in names_in_order]
+            kind = type(error).__name__
+            log.warning("some data of a team is not in the catalogue: %s: %s", kind, error)
+
+    in_order = sorted(items, key=_place_in_catalogue)
+    lines = [f"- {one_line(clean(items[name]), _CATALOGUE_LINE_CHARS)}" for name in in_order]
     shown = first_of(lines, CATALOGUE_CHARS)
-    more = [f"- and {len(lines) - len(shown)} more, which the tools list"] if len(lines) > len(shown) else []
-    return "\n".join([*shown, *more])
+    more = len(lines) - len(shown)
+    if more:
+        shown.append(f"- and {more} more, which the tools list")
+    return "\n".join(shown)
+
+
+def _place_in_catalogue(name: str) -> int:
+    """Returns the place of a catalogue's item among others, by its name.
+
+    The owner's words come first. Then tables: a plan names their columns and periods, documents can
+    be searched.
+    """
+    if name.startswith("words "):
+        return 0
+    return 1 if name.startswith("table ") else 2

@@ -32,7 +32,13 @@ from activities.tools.web.web_tools import WebOptions, WebTools
 from temporal_supervisor.supervision.agent import policy
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import OWN_TOOLS
-from temporal_supervisor.supervision.base.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
+from temporal_supervisor.supervision.base.text import (
+    NAME_SHOWN_BYTES,
+    cap,
+    clean,
+    did_you_mean,
+    one_line,
+)
 from temporal_supervisor.supervision.contract.base import StrictModel
 from temporal_supervisor.supervision.contract.finding import Labels
 from temporal_supervisor.supervision.contract.plan import NewRole
@@ -43,7 +49,6 @@ from temporal_supervisor.supervision.replies.loose_form import read_form
 _FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 # Of one tool result in the store: ten pages, as many as figures are looked up in.
 TOOL_KEPT_CHARS = 200_000
-
 
 log = logging.getLogger(__name__)
 
@@ -66,14 +71,11 @@ class Toolbox:
         self._sources = sources
         self._tools: dict[str, Tool[Any]] = {}
         for tool in tools:
-            if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name):  # what providers accept
-                raise ValueError(f"tools.{tool.name}: a name is up to 64 letters, digits, _ and -")
-            if tool.name in OWN_TOOLS:
-                raise ValueError(f"tools.{tool.name}: this is the name of a tool that every role has")
-            if tool.provided and tool.approve == "always":
-                raise ValueError(f"tools.{tool.name}: the provider calls it, so no person can approve a call of it")
-            if tool.name in self._tools:
-                raise ValueError(f"tools.{tool.name}: two tools have this name")
+            problem = _problem(tool)
+            if not problem and tool.name in self._tools:
+                problem = "two tools have this name"
+            if problem:
+                raise ValueError(f"tools.{tool.name}: {problem}")
             self._tools[tool.name] = tool
 
     async def problems(self) -> list[str]:
@@ -83,7 +85,8 @@ class Toolbox:
     async def data(self) -> list[str]:
         """Returns a line for each table and document of the team."""
         lines: dict[str, str] = {}
-        for read in dict.fromkeys(tool.catalogue for tool in self._tools.values() if tool.catalogue):
+        catalogues = [tool.catalogue for tool in self._tools.values()]
+        for read in dict.fromkeys(filter(None, catalogues)):  # tools over the same data share one
             lines |= await read(None)
         return list(lines.values())
 
@@ -109,9 +112,11 @@ class Toolbox:
         return [tool.name for tool in tools if tool.arguments is QueryData]
 
     def with_data_of_others(self) -> "Toolbox":
-        """Returns the tools for a run with others' data: tools that read it return untrusted text."""
-        read = [replace(tool, returns="untrusted") if tool.reads_data else tool for tool in self._tools.values()]
-        return Toolbox(read, self._sources)
+        """Returns the tools for a run with others' data: those that read it are untrusted."""
+        tools = []
+        for tool in self._tools.values():
+            tools.append(replace(tool, returns="untrusted") if tool.reads_data else tool)
+        return Toolbox(tools, self._sources)
 
     def labels_of_data(self) -> Labels:
         """Returns the labels of the data that a brief shows: attachments and items."""
@@ -124,27 +129,28 @@ class Toolbox:
 
         Unknown names are left out, and without `attachments` the tool that only reads attachments.
         """
-        return [
-            tool.provided or {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
-            for tool in self.tools_named(names)
-            if attachments or tool.arguments is not PLAIN["attachment"].arguments
-        ]
+        tools = self.tools_named(names)
+        if not attachments:
+            tools = [tool for tool in tools if tool.arguments is not PLAIN["attachment"].arguments]
+        return [tool.provided or _definition(tool) for tool in tools]
 
     def withheld(self, role: Role, brief: Labels, read: Labels) -> list[str]:
         """Returns the role's provider tools that a conversation with these labels may not use."""
-        tools = [tool for tool in self.tools_named(role.tools) if tool.provided]
-        return [tool.name for tool in tools if not policy.is_offered(tool, brief, read, tool.provided)]
+        withheld = []
+        for tool in self.tools_named(role.tools):
+            if tool.provided and not policy.is_offered(tool, brief, read, tool.provided):
+                withheld.append(tool.name)
+        return withheld
 
     def labels_of(self, role: Role, calls: Iterable[dict[str, Any]], place: str = "") -> Labels:
         """Returns the labels of the outputs of a role's calls."""
-        used = [
-            (call, tool)
-            for call in calls
-            for tool in self.tools_named([str(call.get("name"))])
-            if tool.name in role.tools
-        ]
-        shown = [policy.labels_of(tool, f"{tool.name} {preview(call.get('input'))}", place) for call, tool in used]
-        return reduce(or_, shown, Labels())
+        labels = Labels()
+        for call in calls:
+            tool = self._tools.get(str(call.get("name")))
+            if tool is not None and tool.name in role.tools:
+                source = f"{tool.name} {preview(call.get('input'))}"
+                labels |= policy.labels_of(tool, source, place)
+        return labels
 
     def combination_problems(self, roles: Iterable[Role | NewRole]) -> list[str]:
         """Returns the problems of roles with tools that no role may have together."""
@@ -164,19 +170,22 @@ class Toolbox:
         tool = self._tools.get(name) if name in role.tools else None
         if tool is None:
             shown = one_line(clean(name), NAME_SHOWN_BYTES)
-            log.warning("refused tool call: role=%s tool=%s registered=%s", role.name, shown, name in self._tools)
+            log.warning(
+                "refused tool call: role=%s tool=%s registered=%s",
+                role.name,
+                shown,
+                name in self._tools,
+            )
             allowed = ", ".join(role.tools) or "none"
-            return _error(f"The tool '{shown}' is not available to this role. Its tools are: {allowed}")
-        # The thread of an author's tool, or the process of a server's, checks them: that may take
-        # its time.
+            refused = f"The tool '{shown}' is not available to this role."
+            return _error(f"{refused} Its tools are: {allowed}")
         try:
-            # What a person approves, and what has effects, runs as it is written.
-            loosely = tool.effects == "read" and tool.approve in (None, "never")
-            read = read_form if loosely else lambda form, given: form.model_validate(given)
-            parsed = arguments if tool.own or tool.pinned else read(tool.arguments, arguments)
+            parsed = _parse_arguments(tool, arguments)
         except ValidationError as error:
             return _error(f"Wrong arguments: {complaints(error)}")
-        task = asyncio.create_task(_run_guarded(tool, parsed, replace(context, pinned=tool.pinned)))
+
+        pinned = replace(context, pinned=tool.pinned)
+        task = asyncio.create_task(_run_guarded(tool, parsed, pinned))
         timeout = call_time(tool.timeout_seconds).total_seconds()
         try:
             await asyncio.wait({task}, timeout=timeout)
@@ -187,6 +196,39 @@ class Toolbox:
         if task.cancelled():
             return _error("The tool ended the call without a result.")
         return task.result()
+
+
+def _problem(tool: Tool[Any]) -> str:
+    """Returns the reason why no role can have a tool; empty if it is usable."""
+    if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name):  # what providers accept
+        return "a name is up to 64 letters, digits, _ and -"
+    if tool.name in OWN_TOOLS:
+        return "this is the name of a tool that every role has"
+    if tool.provided and tool.approve == "always":
+        return "the provider calls it, so no person can approve a call of it"
+    return ""
+
+
+def _definition(tool: Tool[Any]) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.schema(),
+    }
+
+
+def _parse_arguments(tool: Tool[Any], arguments: object) -> Any:
+    """Returns the checked arguments of a call. Raises ValidationError.
+
+    Those of an author's or a server's tool are checked in its own thread or process, because that
+    may take its time.
+    """
+    if tool.own or tool.pinned:
+        return arguments
+    # What a person approves, and what has effects, runs as it is written.
+    if tool.effects == "read" and tool.approve in (None, "never"):
+        return read_form(tool.arguments, arguments)
+    return tool.arguments.model_validate(arguments)
 
 
 def preview(arguments: object) -> str:
@@ -205,7 +247,9 @@ async def _run_guarded(tool: Tool[Any], arguments: Any, context: ToolContext) ->
     """Runs the tool. Catches SystemExit, too, inside the task: it would end the process."""
     try:
         return _as_tool_run(await tool.run(arguments, context))
-    except (asyncio.CancelledError, GeneratorExit, ArtifactUnavailable, NotStarted):  # the last two say nothing of it
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except (ArtifactUnavailable, NotStarted):  # no fault of the tool: the call is made again
         raise
     except ToolMisuse as misuse:
         return _error(str(misuse))
@@ -218,27 +262,30 @@ async def _run_guarded(tool: Tool[Any], arguments: Any, context: ToolContext) ->
 
 
 def _as_tool_run(output: object) -> ToolRun:
+    """Returns the cleaned and capped result of a tool. Raises ValueError and TypeError."""
     if not isinstance(output, ToolOutput):
         output = ToolOutput(_as_text(output))
-    sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.FINDING_SOURCES]]
     for artifact in output.artifacts:
-        if len(artifact.data) > limits.ARTIFACT_BYTES:
-            raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
-    artifacts = [replace(new, name=_file_name(new.name)) for new in output.artifacts]
-    readings = [one_line(clean(each), limits.SOURCE_BYTES) for each in output.readings[: limits.TOOL_READINGS]]
+        size = len(artifact.data)
+        if size > limits.ARTIFACT_BYTES:
+            most = limits.ARTIFACT_BYTES
+            raise ValueError(f"the artifact has {size} bytes, at most {most} are kept")
+    sources = map(str, output.sources[: limits.FINDING_SOURCES])
+    readings = output.readings[: limits.TOOL_READINGS]
     return ToolRun(
         cap(output.text, TOOL_KEPT_CHARS),
-        sources=sources,
-        artifacts=artifacts,
+        sources=[one_line(clean(source), limits.SOURCE_BYTES) for source in sources],
+        artifacts=[replace(new, name=_file_name(new.name)) for new in output.artifacts],
         asks=output.asks,
         choices=output.choices,
-        readings=readings,
+        readings=[one_line(clean(reading), limits.SOURCE_BYTES) for reading in readings],
         facts=output.facts,
     )
 
 
 def _file_name(text: str) -> str:
-    return PurePosixPath(one_line(clean(text), _FILE_NAME_BYTES).replace("\\", "/")).name or "artifact"
+    path = one_line(clean(text), _FILE_NAME_BYTES).replace("\\", "/")
+    return PurePosixPath(path).name or "artifact"
 
 
 def _as_text(output: object) -> str:
@@ -246,28 +293,54 @@ def _as_text(output: object) -> str:
         return json.dumps(output, ensure_ascii=False, default=str)
     if isinstance(output, str | int | float):
         return str(output)
-    kind = type(output).__name__
-    raise TypeError(f"a tool returns a ToolOutput, a text, a number, a list or a dict; this one returned {kind}")
+    allowed = "a ToolOutput, a text, a number, a list or a dict"
+    raise TypeError(f"a tool returns {allowed}; this one returned {type(output).__name__}")
 
 
 def _error(text: str) -> ToolRun:
     return ToolRun(cap(text, limits.TOOL_OUTPUT_CHARS), is_error=True)
 
 
+class _PlainTools(ToolSource):
+    """Tools that read no files and have no options. `tools` maps the name of each to its kind."""
+
+    def __init__(self, data: object, tools: dict[str, str], options: StrictModel) -> None:
+        self._tools = tools
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tools under their names in the team."""
+        return [replace(PLAIN[kind], name=name) for name, kind in self._tools.items()]
+
+
+class _ToolNames(ToolSource):
+    """The names of tools over files, for a process that does not read the files of teams."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = names
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns tools that only refuse."""
+        return [Tool(name, "", Arguments, _refuse) for name in self._names]
+
+
+def _refuse(arguments: Arguments, context: ToolContext) -> None:
+    raise ToolMisuse("This process does not read the files of teams.")
+
+
 class Kind(NamedTuple):
     """A kind of tool that `uses` in a team file may name.
 
-    `files` is the option for the files that the tools read. A kind without a `source` is a single
-    tool that reads no files.
+    `source` makes such tools of their data, their kinds by name, and their options. `files` is the
+    option for the files that they read, empty if they read none.
     """
 
-    source: Callable[[Any, dict[str, str], Any], ToolSource] | None = None
+    source: Callable[[Any, dict[str, str], Any], ToolSource]
     options: type[StrictModel] = StrictModel
     files: str = ""
 
 
 KINDS = {
-    **dict.fromkeys(PLAIN, Kind()),
+    **dict.fromkeys(PLAIN, Kind(_PlainTools)),
     "document_read": Kind(DocumentTools, DocumentOptions, "documents"),
     "document_search": Kind(DocumentTools, DocumentOptions, "documents"),
     "provider_web_fetch": Kind(ProviderTools, ProviderOptions),
@@ -278,24 +351,41 @@ KINDS = {
 }
 
 
-def _unread(arguments: Arguments, context: ToolContext) -> None:
-    raise ToolMisuse("This process does not read the files of teams.")
+def _grouped(entries: list[ToolEntry]) -> dict[tuple[Kind, str], dict[str, ToolEntry]]:
+    """Returns the tools that share a source, by kind and by the files or database that they read.
 
-
-def _grouped(entries: list[ToolEntry], problems: list[str]) -> dict[tuple[Kind, str], dict[str, ToolEntry]]:
-    """Returns the tools that share a source, by kind and by the files that they read.
-
-    Adds a problem for an unknown kind.
+    A tool that reads neither has a source of its own. Those of unknown kinds are left out.
     """
-    groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
+    groups: dict[tuple[Kind, str], dict[str, ToolEntry]] = {}
     for entry in entries:
-        if kind := KINDS.get(entry.uses):
-            read = entry.options.get("url") or entry.options.get(kind.files, "") if kind.files else entry.name
-            groups.setdefault((kind, str(read)), {})[entry.name] = entry
-        else:
-            meant = f"{did_you_mean(entry.uses, KINDS)}; kinds are: {', '.join(KINDS)}"
-            problems.append(f"tools.{entry.name}: there is no kind '{entry.uses}'{meant}")
+        kind = KINDS.get(entry.uses)
+        if kind is None:
+            continue
+        shared = entry.name
+        if kind.files:
+            shared = str(entry.options.get("url") or entry.options.get(kind.files, ""))
+        groups.setdefault((kind, shared), {})[entry.name] = entry
     return groups
+
+
+def _source_of(
+    kind: Kind,
+    entries: dict[str, ToolEntry],
+    files: FolderFiles | None,
+    secrets: Secrets,
+) -> ToolSource:
+    """Returns the source of some tools over the same data; without `files` only their names.
+
+    Raises ValidationError for their options, and ValueError for a database without a driver.
+    """
+    given = reduce(or_, (entry.options for entry in entries.values()))
+    options: Any = kind.options.model_validate(given)
+    kinds = {name: entry.uses for name, entry in entries.items()}
+    if isinstance(options, TableOptions) and options.database:
+        return kind.source(Database(options.url, secrets), kinds, options)
+    if files is None:
+        return _ToolNames(kinds)
+    return kind.source(files, kinds, options)
 
 
 async def open_toolbox(
@@ -313,7 +403,9 @@ async def open_toolbox(
     over the same files, or the same database, share a source; if several set an option, the last
     value counts. Without `data` no file is read, and tools over files are only names.
     """
-    opened, tools, problems = list[ToolSource](), list[Tool[Any]](), list[str]()
+    opened: list[ToolSource] = []
+    tools: list[Tool[Any]] = []
+    problems: list[str] = []
 
     async def open_source(where: str, source: ToolSource) -> None:
         try:
@@ -324,27 +416,24 @@ async def open_toolbox(
 
     for where, source in others:
         await open_source(where, source)
-    for (kind, files), group in _grouped(entries, problems).items():
+
+    for entry in entries:
+        if entry.uses not in KINDS:
+            meant = f"{did_you_mean(entry.uses, KINDS)}; kinds are: {', '.join(KINDS)}"
+            problems.append(f"tools.{entry.name}: there is no kind '{entry.uses}'{meant}")
+    for (kind, files), group in _grouped(entries).items():
         where = ", ".join(f"tools.{name}" for name in group)
-        kinds = {name: entry.uses for name, entry in group.items()}
+        read = FolderFiles(folder, files, cache) if data or not kind.files else None
         try:
-            options: Any = kind.options.model_validate(
-                {k: v for entry in group.values() for k, v in entry.options.items()}
-            )
-            of_database = isinstance(options, TableOptions) and options.database
-            read = Database(options.url, secrets or Secrets()) if of_database else FolderFiles(folder, files, cache)
-            if kind.source is None:
-                tools += [replace(PLAIN[uses], name=name) for name, uses in kinds.items()]
-            elif kind.files and not data and not of_database:
-                tools += [Tool(name, "", Arguments, _unread) for name in kinds]
-            else:
-                await open_source(where, kind.source(read, kinds, options))
+            await open_source(where, _source_of(kind, group, read, secrets or Secrets()))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:
             problems.append(f"{where}: {error}")
-    said = {each.name: each.as_tool_fields for each in entries}
+
+    fields = {entry.name: entry.as_tool_fields for entry in entries}
     try:
-        return Toolbox([replace(tool, **said.get(tool.name, {})) for tool in tools], opened), problems
+        named = [replace(tool, **fields.get(tool.name, {})) for tool in tools]
+        return Toolbox(named, opened), problems
     except ValueError as error:
         return Toolbox([], opened), [*problems, str(error)]

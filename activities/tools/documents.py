@@ -20,22 +20,26 @@ from temporal_supervisor.supervision.contract.base import StrictModel
 
 _SEARCH_HITS = 5
 _SEARCH_TERMS = 32  # words of a query that count
-
-
 _SEARCH = (
-    f"Searches the documents by keywords and returns the best passage of each of the {_SEARCH_HITS} best documents. "
-    "Documents that contain more of the keywords come first, and word endings do not matter. Each passage "
-    "begins with the id of its document in square brackets, by which the whole document can be read. If no "
-    "document contains any of the keywords, the list of all documents is returned."
+    "Searches the documents by keywords and returns the best passage of each of the "
+    f"{_SEARCH_HITS} best documents. Documents that contain more of the keywords come first, and "
+    "word endings do not matter. Each passage begins with the id of its document in square "
+    "brackets, by which the whole document can be read. If no document contains any of the "
+    "keywords, the list of all documents is returned."
 )
 _READ = (
-    "Returns the text of one document, given its id, with its pages or headings. A long document can be read "
-    "from a place on. If there is no document with this id, the list of all documents is returned."
+    "Returns the text of one document, given its id, with its pages or headings. A long document "
+    "can be read from a place on. If there is no document with this id, the list of all documents "
+    "is returned."
 )
+
+
+_ID_WORDS = """\
+The id of the document, as a search or the subtask shows it in square brackets."""
 
 
 class DocumentOptions(StrictModel):
-    """Options of both kinds: `documents` is a pattern for the team's files; the run's are included."""
+    """Options of both kinds: `documents` is a pattern for the team's files, to which a run adds."""
 
     documents: str = ""
 
@@ -62,12 +66,15 @@ class ReadDocument(Arguments):
         Field(
             min_length=1,
             max_length=300,
-            description="The id of the document, as a search or the subtask shows it in square brackets.",
+            description=_ID_WORDS,
         ),
     ]
     place: Annotated[
         str,
-        Field(max_length=300, description="Where to start: a page of a PDF, as search results name it, or a heading."),
+        Field(
+            max_length=300,
+            description="Where to start: a page of a PDF, as search results name it, or a heading.",
+        ),
     ] = ""
 
 
@@ -87,19 +94,25 @@ class Library:
         self._cache = cache
         self._reports = reports
         self.documents: dict[str, Document] = {}
+        self.unread: list[str] = []
         for report in reports:
-            if found := report.document:
+            found = report.document
+            if found:
                 title = one_line(clean(found["title"]), limits.SENTENCE_BYTES) or report.name
                 self.documents[report.name] = Document(report.name, title, found["file"])
-        self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
+            if report.problem:
+                self.unread.append(f"{report.name}: {report.problem}")
 
     def find(self, written: str) -> tuple[Document, str] | None:
         """Returns the document of an id or a source, and the source's page; None if there is none.
 
         Both `report.pdf` and `[report.pdf p. 3]` find the document `report.pdf`.
         """
-        name, _, page = written.strip().removeprefix("[").removesuffix("]").partition(" p. ")
-        return (self.documents[name], page and f"p. {page}") if name in self.documents else None
+        source = written.strip().removeprefix("[").removesuffix("]")
+        name, _, page = source.partition(" p. ")
+        if name not in self.documents:
+            return None
+        return self.documents[name], f"p. {page}" if page else ""
 
     async def search(self, query: str, run_id: str) -> tuple[list[tuple[str, str]], list[str]]:
         """Returns source and text of the best passage of each of the best documents.
@@ -115,11 +128,13 @@ class Library:
             found = await self._cache.search(self._reports, match, _SEARCH_HITS, run_id)
         except (BoundExceeded, Failed) as problem:
             why = one_line(clean(str(problem)), limits.SENTENCE_BYTES)
-            raise ToolMisuse(f"The documents can't be searched: {why}\n{self.catalogue()}") from None
+            failed = f"The documents can't be searched: {why}"
+            raise ToolMisuse(f"{failed}\n{self.catalogue()}") from None
         return [self._format_hit(*hit) for hit in found["hits"]], found["left_out"]
 
     def _format_hit(self, name: str, place: str, passage: str) -> tuple[str, str]:
-        source = f"{name} {place}" if re.fullmatch(r"p\. \d+", place) else name  # headings are in the text
+        is_page = re.fullmatch(r"p\. \d+", place) is not None  # a heading is in the text itself
+        source = f"{name} {place}" if is_page else name
         return source, f"[{source}] {self.documents[name].title}: {passage}"
 
     async def text(self, document: Document, place: str, run_id: str) -> str:
@@ -131,7 +146,8 @@ class Library:
             raise ToolMisuse(f"This document can't be read: {why}") from None
         if "known" in found:
             known = "; ".join(found["known"]) or "none"
-            raise ToolMisuse(f"This document has no such place. Leave it out to read all. It has: {known}")
+            missing = "This document has no such place. Leave it out to read all."
+            raise ToolMisuse(f"{missing} It has: {known}")
         return str(found["text"])
 
     def catalogue(self) -> str:
@@ -166,17 +182,21 @@ class DocumentTools(ToolSource):
 
     async def catalogue(self, run: Files | None) -> dict[str, str]:
         """Returns a line for each document."""
-        documents = (await self._library.load(run)).documents.values()
-        return {f"document {document.id}": f"document [{document.id}] {document.title}" for document in documents}
+        lines = {}
+        library = await self._library.load(run)
+        for document in library.documents.values():
+            lines[f"document {document.id}"] = f"document [{document.id}] {document.title}"
+        return lines
 
     async def _search(self, arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
         library = await self._library.load(context.files)
         hits, left_out = await library.search(arguments.query, context.run_id)
-        unread = f"\n\nToo long to be searched, but can be read: {', '.join(left_out)}" if left_out else ""
+        unread = ""
+        if left_out:
+            unread = f"\n\nToo long to be searched, but can be read: {', '.join(left_out)}"
         if not hits:
-            return ToolOutput(
-                f"{NO_HITS} Try other words for the same thing. These are all documents:\n{library.catalogue()}{unread}"
-            )
+            advice = "Try other words for the same thing. These are all documents:"
+            return ToolOutput(f"{NO_HITS} {advice}\n{library.catalogue()}{unread}")
         sources, texts = zip(*hits, strict=True)
         return ToolOutput(clean("\n\n".join(texts) + unread), sources=list(sources))
 
@@ -184,7 +204,8 @@ class DocumentTools(ToolSource):
         library = await self._library.load(context.files)
         found = library.find(arguments.document_id)
         if found is None:
-            raise ToolMisuse(f"There is no document with this id. These are all documents:\n{library.catalogue()}")
+            missing = "There is no document with this id. These are all documents:"
+            raise ToolMisuse(f"{missing}\n{library.catalogue()}")
         document, page = found
         text = await library.text(document, arguments.place or page, context.run_id)
         return ToolOutput(text, sources=[document.id])

@@ -59,7 +59,7 @@ class FolderFiles(Files):
 
 
 class FileData(Generic[T]):
-    """The value that `make` returns for files of a team and a run, cached for a few sets of files."""
+    """The value that `make` returns for files of a team and a run, cached for a few such sets."""
 
     def __init__(self, files: Files, make: Callable[[list[FileReport]], T]) -> None:
         self._files = files
@@ -98,7 +98,10 @@ def _state_of(report: FileReport) -> tuple[Any, ...]:
 
     Converted files are named by their hash, so paths suffice.
     """
-    about = [[table.get("about"), *(column.get("about") for column in table["columns"])] for table in report.tables]
+    about = []
+    for table in report.tables:
+        columns = [column.get("about") for column in table["columns"]]
+        about.append([table.get("about"), *columns])
     said = json.dumps([about, dict(report.words), list(report.mistakes)])
     return (report.name, *report.made_files, report.problem, said)
 
@@ -108,14 +111,17 @@ def files_inside(folder: Path, pattern: str) -> list[Path]:
 
     Raises ValueError if it matches none, or files that are not allowed.
     """
-    if not pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts or "\0" in pattern:
-        raise ValueError(f"'{pattern}' must be a pattern inside the team's folder, such as data/*.csv")
+    leads_out = Path(pattern).is_absolute() or ".." in Path(pattern).parts
+    if not pattern or leads_out or "\0" in pattern:
+        inside = "a pattern inside the team's folder, such as data/*.csv"
+        raise ValueError(f"'{pattern}' must be {inside}")
     root = folder.resolve()
     files = [path for path in sorted(folder.glob(pattern)) if path.is_file()]
     if not files:
         raise ValueError(f"'{pattern}' matches no file in {folder}")
     if len(files) > _TEAM_DATA_FILES:
-        raise ValueError(f"'{pattern}' matches {len(files)} files, at most {_TEAM_DATA_FILES} are read")
+        most = f"at most {_TEAM_DATA_FILES} are read"
+        raise ValueError(f"'{pattern}' matches {len(files)} files, {most}")
     for path in files:
         if not path.resolve().is_relative_to(root):
             raise ValueError(f"{path} leads out of the team's folder")
@@ -131,7 +137,8 @@ def open_to_others(file: Path) -> str | None:
     """
     # Who may write to a folder may exchange what is in it.
     for path in (file, file.parent, file.parent.parent):
-        if why := distrust(path.stat(), os.getuid()):
+        why = distrust(path.stat(), os.getuid())
+        if why:
             return f"{path} is open to others, {why}"
     return None
 

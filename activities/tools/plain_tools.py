@@ -1,4 +1,4 @@
-"""Tools that read no files of a team: arithmetic, the user's attachments, and files for the user."""
+"""Tools that read no files of a team: arithmetic, the user's attachments, files for the user."""
 
 import ast
 import math
@@ -23,15 +23,25 @@ CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a b
 Number = int | float
 
 _GRAMMAR = (
-    "An expression consists of numbers, + - * / // % and ** for powers, parentheses, pi, e, and the functions sqrt, "
-    "log, log10, exp, round, abs, min, max, sum, mean, pow, floor, ceil. Write numbers without units and without "
-    "thousands separators."
+    "An expression consists of numbers, + - * / // % and ** for powers, parentheses, pi, e, and "
+    "the functions sqrt, log, log10, exp, round, abs, min, max, sum, mean, pow, floor, ceil. "
+    "Write numbers without units and without thousands separators."
 )
 _NOT_COMPUTABLE = f"This is not an expression that can be computed. {_GRAMMAR}"
+# How a text fails that is no expression, or one of other things than numbers.
+_NO_EXPRESSION = (
+    SyntaxError,
+    InvalidExpression,
+    TypeError,
+    KeyError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+)
 _SQL = re.compile(r"\b(select|from|where|count|avg|case)\b", re.IGNORECASE)
 _IS_QUERY = (
-    "This is a query, and no expression of numbers. Make it with the tool that runs queries, with names of columns as "
-    f"the list of tables has them. {_GRAMMAR}"
+    "This is a query, and no expression of numbers. Make it with the tool that runs queries, with "
+    f"names of columns as the list of tables has them. {_GRAMMAR}"
 )
 _TOO_LARGE = f"A value is above {CALCULATOR_MAGNITUDE:g}, which is too large to compute."
 
@@ -67,22 +77,24 @@ def evaluate(expression: str) -> Number:
         raise ToolMisuse("The expression divides by zero.") from None
     except OverflowError:
         raise ToolMisuse(_TOO_LARGE) from None
-    except (SyntaxError, InvalidExpression, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
+    except _NO_EXPRESSION:
         raise ToolMisuse(_NOT_COMPUTABLE) from None
     except (ArithmeticError, ValueError) as error:
-        raise ToolMisuse(f"The expression cannot be computed: {one_line(str(error), limits.SENTENCE_BYTES)}") from None
+        reason = one_line(str(error), limits.SENTENCE_BYTES)
+        raise ToolMisuse(f"The expression cannot be computed: {reason}") from None
 
 
 def _check_number(value: object) -> Number:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ToolMisuse("Only real numbers can be computed, not text, lists or roots of negative numbers.")
+        others = "text, lists or roots of negative numbers"
+        raise ToolMisuse(f"Only real numbers can be computed, not {others}.")
     if not abs(value) <= CALCULATOR_MAGNITUDE:  # NaN fails every comparison
         raise ToolMisuse(_TOO_LARGE)
     return value
 
 
 def _guarded(function: Callable[..., object]) -> Callable[..., Number]:
-    """Returns `function` with checked arguments and a checked result, so that numbers stay small."""
+    """Returns a function with checked arguments and a checked result: numbers stay small."""
 
     def call(*values: object) -> Number:
         return _check_number(function(*[_check_number(value) for value in values]))
@@ -130,9 +142,17 @@ class ReadAttachment(Arguments):
     """An attachment, or what follows in it."""
 
     name: Annotated[
-        str, Field(min_length=1, max_length=200, description="The name of the attachment, as the subtask gives it.")
+        str,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="The name of the attachment, as the subtask gives it.",
+        ),
     ]
-    offset: Annotated[int, Field(ge=0, description="The number of characters to skip. The default is 0.")] = 0
+    offset: Annotated[
+        int,
+        Field(ge=0, description="The number of characters to skip. The default is 0."),
+    ] = 0
 
 
 async def _read_attachment(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
@@ -147,16 +167,29 @@ async def _read_attachment(arguments: ReadAttachment, context: ToolContext) -> T
 
 
 _CALCULATE = (
-    "Computes one arithmetic expression exactly. Use it for every number that is not copied from a source, also for "
-    "differences, shares and growth rates."
+    "Computes one arithmetic expression exactly. Use it for every number that is not copied from "
+    "a source, also for differences, shares and growth rates."
 )
 _ATTACHMENT = (
-    "Returns the text of an attachment of this subtask, given its name. A very long one is cut; what is left out can "
-    "be read from an offset on."
+    "Returns the text of an attachment of this subtask, given its name. A very long one is cut; "
+    "what is left out can be read from an offset on."
 )
 PLAIN: dict[str, Tool[Any]] = {
-    "attachment": Tool("read_attachment", _ATTACHMENT, ReadAttachment, _read_attachment, reads_attachments=True),
-    "calculator": Tool("calculate", _CALCULATE, Calculate, _calculate, reads="public", evidence="computed"),
+    "attachment": Tool(
+        "read_attachment",
+        _ATTACHMENT,
+        ReadAttachment,
+        _read_attachment,
+        reads_attachments=True,
+    ),
+    "calculator": Tool(
+        "calculate",
+        _CALCULATE,
+        Calculate,
+        _calculate,
+        reads="public",
+        evidence="computed",
+    ),
     "document_format": DOCUMENT_FORMAT,
 }
 """The tools by their kinds; a team names them itself."""

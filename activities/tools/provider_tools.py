@@ -24,7 +24,11 @@ _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "web_fetch": (
         "Returns a page of the web or a PDF by its URL, which has to stand in the conversation.",
-        {"type": "web_fetch_20250910", "citations": {"enabled": True}, "max_content_tokens": _PAGE_TOKENS},
+        {
+            "type": "web_fetch_20250910",
+            "citations": {"enabled": True},
+            "max_content_tokens": _PAGE_TOKENS,
+        },
     ),
 }
 
@@ -69,4 +73,5 @@ class ProviderTools(ToolSource):
 
 
 async def _refuse(arguments: Arguments, context: ToolContext) -> None:
-    raise ToolMisuse("The provider of the model runs this tool, within the model's reply. It was not called.")
+    elsewhere = "The provider of the model runs this tool, within the model's reply."
+    raise ToolMisuse(f"{elsewhere} It was not called.")

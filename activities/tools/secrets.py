@@ -7,7 +7,7 @@ from temporal_supervisor.supervision.base.trust import unshared
 
 
 class Secrets:
-    """The values of the secrets that team files name. They go only to the servers that name them."""
+    """The secrets that team files name. Their values go only to the servers that name them."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
@@ -19,10 +19,12 @@ class Secrets:
         """
         file = self._folder / name if self._folder else None
         if file is None or not file.is_file():
-            if value := os.environ.get(name):
+            value = os.environ.get(name, "")
+            if value:
                 return value
+            missing = f"the environment of this process has no {name}"
             where = file or "in SUPERVISOR_SECRETS_DIR"
-            raise ValueError(f"the environment of this process has no {name}: set it there, or as a file {where}")
+            raise ValueError(f"{missing}: set it there, or as a file {where}")
         unshared(file, file.stat(), os.getuid(), secret=True)
         try:
             value = file.read_text(encoding="utf-8").strip()

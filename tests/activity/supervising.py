@@ -16,7 +16,8 @@ from activities.model.port import ModelEndpoint
 from activities.questions import question as questions
 from activities.questions.question import C, Question, R
 from activities.run.run_activities import DefaultModels, RunActivities
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.artifacts import ArtifactStore
+from activities.store.store_urls import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
 from temporal_supervisor.supervision.base.store_keys import run_prefix

@@ -14,8 +14,9 @@ from temporalio.worker import ExecuteActivityInput
 from activities.attempt_interceptor import AttemptInterceptor, check_grant, excess
 from activities.contracts.run_contracts import AdoptInput, RunRef, SetupInput, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
-from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactUnavailable
 from activities.store.grants import RunGrant, find_grant, write_grant
+from activities.store.store_urls import open_store
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind, SupervisionError
 from temporal_supervisor.supervision.base.store_keys import digest_of, is_named

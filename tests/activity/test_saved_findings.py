@@ -14,8 +14,9 @@ from activities.files.manifest import Manifest
 from activities.reuse.begun_runs import BegunRun, LatestPlan, find_begun, keep_begun, keep_plan
 from activities.reuse.earlier_runs import EarlierRuns
 from activities.reuse.saved_findings import SavedFindings, SavedInput, SavedReply
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, write_grant
+from activities.store.store_urls import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
 from temporal_supervisor.supervision.base import limits

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from activities.contracts.run_contracts import DependencyRef
-from activities.prompts.agent_prompts import described
+from activities.prompts.prompt_blocks import described
 from activities.questions.judgement import (
     JUDGE,
     REFINE,

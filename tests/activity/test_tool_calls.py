@@ -23,7 +23,8 @@ from activities.prompts.agent_prompts import (
     UNKNOWN_OUTCOME,
     WRITTEN_MISUSE,
 )
-from activities.store.artifacts import ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactUnavailable
+from activities.store.store_urls import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
 from temporal_supervisor.supervision.base import limits

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from temporal_supervisor.client import Item
 from temporal_supervisor.console.base.command import Access
 from temporal_supervisor.console.commands.people_commands import WholeItem

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import TimeoutError as NotThere
 
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from temporal_supervisor.console.base.command import Access
 from temporal_supervisor.console.page.lineage import Origin, lineage_text
 from temporal_supervisor.console.page.page_guard import Door

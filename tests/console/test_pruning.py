@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.artifacts import ArtifactStore
+from activities.store.store_urls import open_store
 from temporal_supervisor.console.base.command import Access, CommandFailed
 from temporal_supervisor.console.commands import store_commands
 from temporal_supervisor.runs import Run

@@ -14,7 +14,8 @@ from markdown_it.utils import read_fixture_file
 from activities.contracts.run_contracts import Published, RunFacts
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.artifacts import ArtifactStore
+from activities.store.store_urls import open_store
 from temporal_supervisor.console.base.command import Access
 from temporal_supervisor.console.report.report_data import AnswerEvidence, ReportData, SubtaskPart, report_data
 from temporal_supervisor.console.report.report_page import PAGE_BYTES, report_page

@@ -6,7 +6,7 @@ import pytest
 from temporalio import workflow
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.commands.doctor import _other_workers_store
 from temporal_supervisor.console.commands.run_commands import require_same_store

@@ -14,7 +14,7 @@ from activities.files.file_cache import FileCache, copy_file, local_file
 from activities.files.file_reports import FileReport
 from activities.files.report_room import all_fitted, fitted, length
 from activities.questions.items import Expansions
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from activities.teams.stored_teams import StoredTeams, catalogue
 from activities.teams.team_files import TeamFiles
 from activities.tools.documents import DocumentOptions, DocumentTools

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from activities.agent.tool_calls import _shown_block
 from activities.contracts.turn_contracts import ToolCallRef, arguments_sha256
-from activities.prompts.agent_prompts import attachment_block, gap_blocks, plain, tag
+from activities.prompts.prompt_blocks import attachment_block, gap_blocks, plain, tag
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.prompt_marks import TAGS
 from temporal_supervisor.supervision.contract.result import Gap

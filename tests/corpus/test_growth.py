@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from activities.files.document_files import _html_text, text_passages
-from activities.prompts.agent_prompts import plain
+from activities.prompts.prompt_blocks import plain
 from activities.questions.planner import PlanDraft, plan_of
 from activities.replies import schema_rules
 from activities.teams.team_files import TEAM_FILE_BYTES

@@ -15,7 +15,7 @@ def test_no_pattern_outgrows_its_text() -> None:
     names = {one.name for one in found}
     assert len(names) >= 150
     # A global, one in a collection, one of a class, one in the body of a function.
-    assert "activities.prompts.agent_prompts._OWN_TAG" in names
+    assert "activities.prompts.prompt_blocks._OWN_TAG" in names
     assert any(re.search(r"\.\d+$", name) for name in names)
     assert any(re.search(r":\d+$", name) for name in names)
 

@@ -11,7 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.agent.outside_answers import OutsideAnswers
 from activities.files.file_cache import FileCache
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from activities.teams.toolbox import open_toolbox
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext

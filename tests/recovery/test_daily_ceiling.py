@@ -12,8 +12,8 @@ import pytest
 from temporalio.client import Client
 
 from activities.store import spending
-from activities.store.artifacts import open_store
 from activities.store.spending import DailySpend, NoCall
+from activities.store.store_urls import open_store
 from temporal_supervisor import RunRequest, start
 from temporal_supervisor.supervision.contract.status import Status
 from tests.scripted_model import ScriptedModel, plan, script

@@ -17,7 +17,8 @@ from temporalio.api.common.v1 import Payload, Payloads
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable
+from activities.store.store_urls import open_store
 from temporal_supervisor import RunRequest, new_run_id, start
 from temporal_supervisor.console.commands.codec_command import codec_app
 from temporal_supervisor.console.commands.doctor import open_keys

@@ -7,6 +7,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import OtherQuery, ToolReply, TurnInput, TurnReply
     from activities.prompts import agent_prompts as prompts
+    from activities.prompts.prompt_blocks import steering
     from temporal_supervisor.supervision.agent.turn_rules import (
         WINDOW_FULL,
         LoopState,
@@ -104,7 +105,7 @@ class ToolLoop:
     def _note_for_model(self) -> str | None:
         """Returns the note for a turn: words of the system and of people, and turns left."""
         agent, progress, last = self._agent, self._progress, self._rules.last
-        parts = [progress.note, prompts.steering(self._attempt.unheard)]
+        parts = [progress.note, steering(self._attempt.unheard)]
         is_near_the_end = progress.turn + 1 + limits.TURNS_NOTICE == agent.max_turns
         if last:
             parts.append(prompts.LAST_TURN)

@@ -76,7 +76,14 @@ def read_columns(
 class _Reader:
     """Reads the columns of one table, by their values and a person's description."""
 
-    def __init__(self, rows: Rows, described: TableDescription, *, is_small: bool, texts_are_numbers: bool) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        described: TableDescription,
+        *,
+        is_small: bool,
+        texts_are_numbers: bool,
+    ) -> None:
         self._rows = rows
         self._described = described
         self._is_small = is_small
@@ -96,7 +103,8 @@ class _Reader:
         if about.type == "text":
             return ColumnReading(why="its description says so"), None
 
-        profile = profile_column(self._rows, name, missing, "texts" if self._is_small else FIRST_ROWS)
+        source = "texts" if self._is_small else FIRST_ROWS
+        profile = profile_column(self._rows, name, missing, source)
         if about.type is None and profile.numeric_count < MOSTLY * profile.filled_count:
             reading = read_dates(self._rows, name, profile) or reason_for_text(name, profile)
             return reading or words_reading(profile), profile
@@ -135,14 +143,17 @@ def _decide_open(
             notes = (f"{name}: {why}, or be a decimal mark: nobody can tell, so it stays text",)
             readings[name] = ColumnReading(why=why, written=dotted[0].written, notes=notes)
             continue
+
         if dots and (commas or proving):
             other = f"{cells.written!r} may be a list"
             if commas:
                 other = f"column {commas[0]!r} has decimal commas"
             why = f"column {dots[0]!r} has decimal dots, {other}"
-            notes = (f"{name}: nobody can tell what {cells.written!r} is ({why}), so it stays text",)
+            unclear = f"nobody can tell what {cells.written!r} is ({why})"
+            notes = (f"{name}: {unclear}, so it stays text",)
             readings[name] = ColumnReading(why=why, written=cells.written, notes=notes)
             continue
+
         mark, why = ".", UNDECIDED
         if commas:
             mark, why = ",", f"column {commas[0]!r} has decimal commas"

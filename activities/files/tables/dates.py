@@ -5,15 +5,18 @@ from typing import NamedTuple
 from activities.files.values import literal
 
 _DAYS = (
-    "%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y",
+    "%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%d %B %Y",
+    "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y",
 )  # fmt: skip
 _ORDERS = {
     "": _DAYS,
     "dates are read day first": ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y"),
     "dates are read month first": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y"),
 }
-# every text of these shapes
-_ALIKE = r"^(\d{1,4}[./ -] *(\d{1,2}|[A-Za-z]{3,9})[./ -] *\d{1,4}|[A-Za-z]{3,9} +\d{1,2}, *\d{4})( +\d.*)?$"
+# Every text of these shapes: "31.12.2024", "3 May 2024", "May 3, 2024 10:30".
+_DAY_FIRST = r"\d{1,4}[./ -] *(\d{1,2}|[A-Za-z]{3,9})[./ -] *\d{1,4}"
+_MONTH_FIRST = r"[A-Za-z]{3,9} +\d{1,2}, *\d{4}"
+_ALIKE = rf"^({_DAY_FIRST}|{_MONTH_FIRST})( +\d.*)?$"
 _TIMES = {"DATE": [""], "TIMESTAMP": ["", " %H:%M", " %H:%M:%S", " %I:%M %p"]}
 
 

@@ -28,13 +28,15 @@ _PLAIN_PARTS = 3  # that a last row without the name of a total must sum up
 _NEAR = 0.006  # of a sum: its parts may be rounded
 _NAMED = 20  # totals at most
 _NOTE = re.compile(
-    r"(?:notes?|sources?|quellen?|anmerkung(?:en)?|hinweise?|fußnoten?|stand|remarks?|fuentes?|nota|footnotes?)"
+    r"(?:notes?|sources?|quellen?|anmerkung(?:en)?|hinweise?|fußnoten?|stand"
+    r"|remarks?|fuentes?|nota|footnotes?)"
     r"(?: ?[0-9]{1,2})?[:.]"
     r"|[*†‡§¹²³]|\[[0-9a-z]{1,2}\]|\([0-9a-z]{1,2}\) |[0-9a-z]\) |_{3}|-{3}",
     re.IGNORECASE,
 )
 _TOTAL = (
-    r"^(grand |sub-?|overall )?(total|totals|sum|gesamt|gesamtsumme|summe|insgesamt|zusammen|somme|totaux|totale|suma)"
+    r"^(grand |sub-?|overall )?"
+    r"(total|totals|sum|gesamt|gesamtsumme|summe|insgesamt|zusammen|somme|totaux|totale|suma)"
     r"([^\pL].*)?$"
 )
 
@@ -57,29 +59,38 @@ def _delete(database: duckdb.DuckDBPyConnection, names: list[str], where: str) -
     return len(ids)
 
 
-def drop_repeated_headers(database: duckdb.DuckDBPyConnection, names: list[str], headers: list[list[str]]) -> list[str]:
+def drop_repeated_headers(
+    database: duckdb.DuckDBPyConnection,
+    names: list[str],
+    headers: list[list[str]],
+) -> list[str]:
     """Deletes the rows of `texts` that repeat a row of the header.
 
     Returns a note if there were any. A different text in the first column is kept: it is a heading
     of the following rows.
     """
-    count, headings = 0, 0
+    count = headings = 0
     for cells in headers:
         at = [column for column in _filled_columns(cells) if 0 < column < len(names)]
-        same = " AND ".join(_repeats(names[column], cells[column]) for column in at)
-        first = _repeats(names[0], cells[0]) if cells[0].strip(BLANKS) else f"{quoted(names[0])} IS NULL"
-        if not same or (len(at) == 1 and not cells[0]):
+        if not at or (len(at) == 1 and not cells[0]):
             continue
+        same = " AND ".join(_repeats(names[column], cells[column]) for column in at)
+        first = f"{quoted(names[0])} IS NULL"
+        if cells[0].strip(BLANKS):
+            first = _repeats(names[0], cells[0])
         count += _delete(database, names, f"{same} AND {first}")
         if len(at) > 1:
             emptied = ", ".join(f"{quoted(names[column])} = NULL" for column in at)
-            (changed,) = database.execute(f"UPDATE texts SET {emptied} WHERE {same}").fetchone() or (0,)
-            headings += changed
-    notes = [f"the header is repeated inside: {count:,} row{'s' * (count > 1)} left out"] if count else []
+            changed = database.execute(f"UPDATE texts SET {emptied} WHERE {same}").fetchone()
+            headings += changed[0] if changed else 0
+
+    notes = []
+    repeated = "the header is repeated inside"
+    if count:
+        notes.append(f"{repeated}: {count:,} row{'s' * (count > 1)} left out")
     if headings:
-        notes.append(
-            f"the header is repeated inside under other headings, which stand in the first column: {headings:,}"
-        )
+        others = "under other headings, which stand in the first column"
+        notes.append(f"{repeated} {others}: {headings:,}")
     return notes
 
 
@@ -98,19 +109,19 @@ def take_notes_below(database: duckdb.DuckDBPyConnection, names: list[str]) -> l
     (last,) = database.execute("SELECT max(rowid) FROM texts").fetchone() or (None,)
     if last is None:
         return []
-    rows = database.execute(
-        f"SELECT rowid, * FROM texts WHERE rowid > {last - _LAST_ROWS} ORDER BY rowid DESC"
-    ).fetchall()
-    notes, ids = list[str](), list[int]()
+    lowest = f"FROM texts WHERE rowid > {last - _LAST_ROWS} ORDER BY rowid DESC"
+    rows = database.execute(f"SELECT rowid, * {lowest}").fetchall()
+    notes: list[str] = []
+    highest_note = None
     for row, *cells in rows[:-1]:
         text = _note_text(cells)
         if not text:
             break
-        notes.insert(0, text[:_NOTE_CHARS])
-        ids.append(row)
-    if ids:
-        _delete(database, names, f"rowid >= {min(ids)}")
-    return notes
+        notes.append(text[:_NOTE_CHARS])
+        highest_note = row
+    if highest_note is not None:
+        _delete(database, names, f"rowid >= {highest_note}")
+    return notes[::-1]
 
 
 def _note_text(cells: Sequence[str | None]) -> str:
@@ -119,10 +130,16 @@ def _note_text(cells: Sequence[str | None]) -> str:
     texts = [str(cells[at]).strip(BLANKS) for at in filled]
     if not filled or filled[0] != 0 or any(map(_is_number, texts[1:])):
         return ""
-    marked = _NOTE.match(texts[0])
-    if len(filled) == 1 and (marked or (len(texts[0]) > _LONG and texts[0].count(" ") > 4)):
-        return texts[0]
-    return " ".join(texts) if marked and texts[0][-1:] not in "*" and len(filled) < len(cells) else ""
+    first = texts[0]
+    is_marked = _NOTE.match(first) is not None
+    if len(filled) == 1:
+        is_long = len(first) > _LONG and first.count(" ") > 4
+        if is_marked or is_long:
+            return first
+    is_whole_row = len(filled) == len(cells)
+    if is_marked and first[-1:] not in "*" and not is_whole_row:
+        return " ".join(texts)
+    return ""
 
 
 def _is_number(text: str) -> bool:
@@ -138,25 +155,29 @@ def move_headings(database: duckdb.DuckDBPyConnection, names: list[str]) -> list
     if len(names) < 3:
         return []
     first = quoted(names[0])
-    rows = database.execute(f"SELECT rowid, * FROM texts WHERE {first} IS NULL LIMIT {_HEADING_ROWS}").fetchall()
+    found = f"FROM texts WHERE {first} IS NULL LIMIT {_HEADING_ROWS}"
+    rows = database.execute(f"SELECT rowid, * {found}").fetchall()
     if len(rows) == _HEADING_ROWS:
         return []
-    headings = list[str]()
-    numeric = dict[int, bool]()
+
+    headings: list[str] = []
+    numeric: dict[int, bool] = {}
     for row, *cells in rows:
         filled = _filled_columns(cells)
         if len(filled) != 1 or not _is_heading(str(cells[filled[0]])):
             continue
-        at = filled[0]
+        [at] = filled
         if at not in numeric:
             numeric[at] = _is_numeric(database, names[at])
         if numeric[at]:
             column = quoted(names[at])
-            database.execute(f"UPDATE texts SET {first} = {column}, {column} = NULL WHERE rowid = {row}")
+            moved = f"{first} = {column}, {column} = NULL"
+            database.execute(f"UPDATE texts SET {moved} WHERE rowid = {row}")
             headings.append(str(cells[at]).strip(BLANKS))
     if not headings:
         return []
-    return [f"headings inside stand in the first column: {', '.join(map(repr, headings[:3]))[:_NOTE_CHARS]}"]
+    shown = ", ".join(map(repr, headings[:3]))
+    return [f"headings inside stand in the first column: {shown[:_NOTE_CHARS]}"]
 
 
 def _is_heading(text: str) -> bool:
@@ -166,45 +187,53 @@ def _is_heading(text: str) -> bool:
 def _is_numeric(database: duckdb.DuckDBPyConnection, name: str) -> bool:
     """True if most of the first cells of a column are numbers."""
     column = quoted(name)
-    texts = database.execute(f"SELECT {column} FROM texts WHERE {column} IS NOT NULL LIMIT {_FIRST_CELLS}").fetchall()
+    first = f"FROM texts WHERE {column} IS NOT NULL LIMIT {_FIRST_CELLS}"
+    texts = database.execute(f"SELECT {column} {first}").fetchall()
     cells = [text for (text,) in texts if not is_missing(text)]
     return 2 * sum(map(_is_number, cells)) > len(cells)
 
 
 def totals(database: duckdb.DuckDBPyConnection, columns: list[JsonObject]) -> list[str]:
     """Returns notes on the rows of the view `typed` that sum up others; sums must exclude them."""
-    labels = [column["name"] for column in columns if column["type"] == "VARCHAR"][:_LABELS]
-    numbers = [column["name"] for column in columns if column["type"] in ("BIGINT", "DOUBLE")][:_SUMMED_COLUMNS]
+    labels = _names_of_type(columns, ("VARCHAR",))[:_LABELS]
+    numbers = _names_of_type(columns, ("BIGINT", "DOUBLE"))[:_SUMMED_COLUMNS]
     if not labels or not numbers:
         return []
-    named = " OR ".join(f"regexp_matches(lower(trim({quoted(label)})), {literal(_TOTAL)})" for label in labels)
-    label = f"coalesce({', '.join(quoted(name) for name in labels)}, '')"
-    picked = ", ".join(quoted(name) for name in numbers)
+    trimmed = [f"lower(trim({quoted(label)}))" for label in labels]
+    named = " OR ".join(f"regexp_matches({text}, {literal(_TOTAL)})" for text in trimmed)
+    label = f"coalesce({', '.join(map(quoted, labels))}, '')"
+    picked = ", ".join(map(quoted, numbers))
     selected = f"SELECT {ROW_PLACE_SQL}, {label}, {picked} FROM typed"
     found = database.execute(f"{selected} WHERE {named} ORDER BY 1 LIMIT {_NAMED + 1}").fetchall()
     (count,) = database.execute("SELECT count(*) FROM typed").fetchone() or (0,)
+    unnamed = 0  # the last row, where nothing names it a total
     if count <= _UNNAMED_ROWS and not any(row[0] == count for row in found):
         found += database.execute(f"{selected} WHERE {ROW_PLACE_SQL} = {count}").fetchall()
         unnamed = count
-    else:
-        unnamed = 0
 
-    notes, others, before = list[str](), list[str](), 0
+    notes: list[str] = []
+    others: list[str] = []
+    before = 0
     for row, text, *values in found[:_NAMED]:
         place = f"row {row} {text[:_LONG]!r}"
-        sums = _sums(database, numbers, 0, row), _sums(database, numbers, before, row)
         is_sum = _is_plain_sum if row == unnamed else _is_sum
-        is_total = any(is_sum(values, sums_above) for sums_above in sums)
+        of_all_above = _sums(database, numbers, 0, row)
+        of_group = _sums(database, numbers, before, row)
+        is_total = is_sum(values, of_all_above) or is_sum(values, of_group)
         if is_total and row > 2:
             notes.append(f"{place} {ADDED_UP_TOTAL}: leave it out where you add up")
         elif row != unnamed:
             others.append(place)
         before = row
     if others:
-        notes.append(
-            f"{', '.join(others[:3])}{' and others' * (len(others) > 3)}: named a total, which may sum up other rows"
-        )
+        more = " and others" if len(others) > 3 else ""
+        shown = f"{', '.join(others[:3])}{more}"
+        notes.append(f"{shown}: named a total, which may sum up other rows")
     return notes
+
+
+def _names_of_type(columns: list[JsonObject], types: Sequence[str]) -> list[str]:
+    return [column["name"] for column in columns if column["type"] in types]
 
 
 def _sums(
@@ -215,8 +244,8 @@ def _sums(
 ) -> Sums:
     """Returns sum and count of each column of numbers in the rows between two places."""
     asked = ", ".join(f"sum({quoted(name)}), count({quoted(name)})" for name in numbers)
-    between = f"SELECT {asked} FROM typed WHERE {ROW_PLACE_SQL} > {after} AND {ROW_PLACE_SQL} < {before}"
-    found = database.execute(between).fetchone() or ()
+    between = f"{ROW_PLACE_SQL} > {after} AND {ROW_PLACE_SQL} < {before}"
+    found = database.execute(f"SELECT {asked} FROM typed WHERE {between}").fetchone() or ()
     return tuple(zip(found[::2], found[1::2], strict=True))
 
 

@@ -43,12 +43,14 @@ def engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     }
     try:
         with duckdb.connect(str(out / "texts.duckdb"), config=config) as database:
-            # A program without a file counts as interactive: after two seconds a bar would stand in its reply.
+            # A program without a file counts as interactive: after two seconds a bar would be in
+            # its reply.
             database.execute("SET enable_progress_bar = false")
             yield database
     except duckdb.Error as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "bad allocation" in str(error):
-            raise MemoryError from None  # ends the process: what it still holds would be missing for the next file
+            # Ends the process: the memory that it still holds would be missing for the next file.
+            raise MemoryError from None
         raise
     finally:
         for file in out.glob("texts.duckdb*"):
@@ -56,7 +58,11 @@ def engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def write_table(
-    database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: dict[str, str], notes: list[str]
+    database: duckdb.DuckDBPyConnection,
+    stem: str,
+    out: Path,
+    columns: dict[str, str],
+    notes: list[str],
 ) -> JsonObject:
     """Writes the table of the texts as Parquet, with each column by its SQL.
 
@@ -74,7 +80,13 @@ def write_table(
     kinds = database.execute("DESCRIBE typed").fetchall()[: len(columns)]
     source = f"read_parquet({literal(str(file))})"
     described = _describe_columns(database, source, rows, {name: kind for name, kind, *_ in kinds})
-    return {"name": table_name(stem), "file": str(file), "rows": rows, "columns": described, "notes": notes}
+    return {
+        "name": table_name(stem),
+        "file": str(file),
+        "rows": rows,
+        "columns": described,
+        "notes": notes,
+    }
 
 
 def _describe_columns(
@@ -159,11 +171,13 @@ def _batches(names: list[str]) -> Iterator[list[str]]:
 
 def table_name(stem: str) -> str:
     """Returns a name for a table that needs no quotes: `2024 Sales` becomes `t_2024_sales`."""
-    kept = [c if c == "_" or category(c)[0] in "LMN" else " " for c in normalize("NFC", stem.lower())]
+    signs = normalize("NFC", stem.lower())
+    kept = [sign if sign == "_" or category(sign)[0] in "LMN" else " " for sign in signs]
     name = "_".join("".join(kept).split()).strip("_")[:_NAME_CHARS] or "table"
     return f"t_{name}" if name[0].isdigit() or name in _RESERVED else name
 
 
 def sql_name(name: str) -> str:
     """Returns the name of a column for a query, in quotes if it needs them."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.lower() not in _RESERVED else quoted(name)
+    is_plain = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) is not None
+    return name if is_plain and name.lower() not in _RESERVED else quoted(name)

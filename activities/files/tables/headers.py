@@ -197,7 +197,7 @@ class _Table:
         return bool(self.numbers) and not self.is_data(after.cells)
 
     def is_unit(self, cells: Sequence[str], header: Sequence[Row]) -> bool:
-        """True for a lone text such as (in millions) below a header: it holds for the whole table."""
+        """True for a lone text below a header, such as (in millions): it holds for all columns."""
         filled = _filled_columns(cells)
         if len(filled) != 1 or filled == [0] or self.width < 3:
             return False

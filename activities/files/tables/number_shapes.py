@@ -11,7 +11,7 @@ from typing import NamedTuple
 SHAPE_CHARS = 64
 """Characters of a shape at most: a longer text is no number."""
 TYPED = "\x02"
-"""Stands before a number of a typed source, such as a cell of Excel: it is one already and has one reading."""
+"""The mark before a number of a typed source, such as a cell of Excel: it has one reading."""
 
 BLANKS = " \t\r\n\u00a0\u2007\u2009\u202f"
 _APOSTROPHES = "'\u2019\u02bc"
@@ -25,32 +25,39 @@ _SCIENTIFIC = re.compile(r"[+-]?(?:9+(?:\.9*)?|\.9+)[eE][+-]?9{1,3}")
 _BRACKETED = re.compile(r"9{1,3}|[A-Za-z]{1,3}|(?:note|nb|n) ?9{1,3}")
 
 _SIGNS = {
-    "€": "EUR", "£": "GBP", "₹": "INR", "₽": "RUB", "₺": "TRY", "₴": "UAH", "₪": "ILS", "₩": "KRW", "₫": "VND",
-    "฿": "THB", "₦": "NGN", "$": "$", "¥": "¥", "US$": "USD", "A$": "AUD", "AU$": "AUD", "C$": "CAD", "CA$": "CAD",
-    "HK$": "HKD", "NZ$": "NZD", "S$": "SGD", "R$": "BRL", "Fr.": "CHF", "SFr.": "CHF", "Rs": "INR", "Rs.": "INR",
+    "€": "EUR", "£": "GBP", "₹": "INR", "₽": "RUB", "₺": "TRY", "₴": "UAH", "₪": "ILS", "₩": "KRW",
+    "₫": "VND", "฿": "THB", "₦": "NGN", "$": "$", "¥": "¥",
+    "US$": "USD", "A$": "AUD", "AU$": "AUD", "C$": "CAD", "CA$": "CAD", "HK$": "HKD",
+    "NZ$": "NZD", "S$": "SGD", "R$": "BRL",
+    "Fr.": "CHF", "SFr.": "CHF", "Rs": "INR", "Rs.": "INR",
     "kr": "kr", "kr.": "kr", "zł": "PLN", "Kč": "CZK", "Ft": "HUF",
 }  # fmt: skip
 _CODES = (
-    "EUR USD GBP CHF JPY CNY INR RUB BRL CAD AUD NZD SEK NOK DKK PLN CZK HUF RON BGN TRY UAH ILS KRW THB VND IDR MYR "
-    "PHP SGD HKD TWD MXN ARS CLP COP PEN ZAR NGN EGP KES SAR AED QAR KWD"
+    "EUR USD GBP CHF JPY CNY INR RUB BRL CAD AUD NZD SEK NOK DKK PLN CZK HUF RON BGN TRY UAH ILS "
+    "KRW THB VND IDR MYR PHP SGD HKD TWD MXN ARS CLP COP PEN ZAR NGN EGP KES SAR AED QAR KWD"
 )
 CURRENCIES = _SIGNS | {code: code for code in _CODES.split()}
-"""The unit of each sign and code of a currency. A sign of several currencies, such as $, is its own unit."""
+"""The unit of each sign and code of a currency; a sign of several, such as $, is its own unit."""
 SHARES = ("%", "‰")
 _SCALES = {
-    "k": "thousand", "K": "thousand", "thousand": "thousand", "tsd.": "thousand", "Tsd.": "thousand",
-    "m": "million", "M": "million", "mn": "million", "million": "million", "Mio.": "million", "Mio": "million",
+    "k": "thousand", "K": "thousand", "thousand": "thousand",
+    "tsd.": "thousand", "Tsd.": "thousand",
+    "m": "million", "M": "million", "mn": "million", "million": "million",
+    "Mio.": "million", "Mio": "million",
     "B": "billion", "bn": "billion", "billion": "billion", "Mrd.": "billion", "Mrd": "billion",
     "T": "trillion", "trillion": "trillion", "lakh": "lakh", "crore": "crore",
 }  # fmt: skip
 
-DOTTED_UNITS = sorted((unit for unit in (*CURRENCIES, *_SCALES) if "." in unit), key=len, reverse=True)
+_DOTTED = [unit for unit in (*CURRENCIES, *_SCALES) if "." in unit]
+DOTTED_UNITS = sorted(_DOTTED, key=len, reverse=True)
 """Units with a dot of their own, the longest first."""
 
 _MISSING = frozenset((
-    "", "-", "--", "---", "–", "—", "——", "−", ".", "..", "...", "…", "*", "**", "***", "?", "/", "na", "n/a", "n.a.",
-    "n.a", "#n/a", "null", "none", "nan", "k.a.", "k. a.", "nm", "n.m.", "n/m", "tba", "tbd", "s.o.", "n.d.",
-    "nd", "n/d", "s/d", "\u2020", "#value!", "#ref!", "#div/0!", "not available", "not applicable", "(–)", "(—)", "(-)",
+    "", "-", "--", "---", "–", "—", "——", "−", "(–)", "(—)", "(-)",
+    ".", "..", "...", "…", "*", "**", "***", "?", "/", "\u2020",
+    "na", "n/a", "n.a.", "n.a", "#n/a", "null", "none", "nan", "k.a.", "k. a.", "nm", "n.m.", "n/m",
+    "nd", "n/d", "n.d.", "s/d", "s.o.", "tba", "tbd", "#value!", "#ref!", "#div/0!",
+    "not available", "not applicable",
 ))  # fmt: skip
 
 
@@ -64,7 +71,7 @@ class Digits(NamedTuple):
 
 
 class NumberShape(NamedTuple):
-    """A shape that is a number: its readings with a decimal dot and with a decimal comma, or None."""
+    """A shape that is a number: its readings with a decimal dot and a decimal comma, or None."""
 
     dot: Digits | None
     comma: Digits | None
@@ -114,7 +121,7 @@ def is_identifier(shape: str, *, zero: bool) -> bool:
 
 
 def shape_of(text: str) -> tuple[str, bool]:
-    """Returns the shape of a text, and True if its first digit is 0: `1,527` has the shape `9,999`."""
+    """Returns a text's shape, `9,999` of `1,527`, and True if its first digit is 0."""
     bare = text.strip(BLANKS)
     shape = "".join("9" if char in "0123456789" else char for char in bare[:SHAPE_CHARS])
     first = shape.find("9")
@@ -231,13 +238,12 @@ def _without_signs(text: str) -> str:
 
 def _units(before: str, after: str) -> tuple[str, str, str] | None:
     """Returns currency, share and scale of the words around the digits; None for other words."""
-    currency, share, scale = "", "", ""
+    currency = share = scale = ""
     if before:
         if before not in CURRENCIES:
             return None
         currency = CURRENCIES[before]
-    words = after.replace("%", " % ").replace("‰", " ‰ ").split() if len(after) > 1 else [after] * bool(after)
-    for word in words:
+    for word in _unit_words(after):
         if word in SHARES and not share:
             share = word
         elif word in CURRENCIES and not currency:
@@ -253,6 +259,13 @@ def _units(before: str, after: str) -> tuple[str, str, str] | None:
     if len(after.strip()) == 1 and scale and not currency:
         return None  # 5 m are metres
     return currency, share, scale
+
+
+def _unit_words(after: str) -> list[str]:
+    """Returns the words behind the digits: of `% EUR` and of `%EUR` the sign and the currency."""
+    if len(after) <= 1:
+        return list(after)  # a single sign, which may be a blank
+    return after.replace("%", " % ").replace("‰", " ‰ ").split()
 
 
 def _reading(body: str, decimal: str, other: str, *, zero: bool) -> Digits | None:
@@ -281,8 +294,10 @@ def _grouped(whole: str, other: str, digits: int, fraction: int) -> Digits | Non
     mark = marks.pop()
     runs = [len(run) for run in whole.split(mark)]
     first, *middle, last = runs
-    thousands = 1 <= first <= 3 and last == 3 and all(run == 3 for run in middle)
-    indian = mark == "," and middle != [] and 1 <= first <= 2 and last == 3 and all(run == 2 for run in middle)
+    if last != 3:
+        return None
+    thousands = 1 <= first <= 3 and all(run == 3 for run in middle)
+    indian = mark == "," and 1 <= first <= 2 and middle != [] and all(run == 2 for run in middle)
     if not (thousands or indian):
         return None
     if mark in BLANKS:

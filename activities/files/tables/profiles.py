@@ -64,7 +64,8 @@ class Profile(NamedTuple):
     @property
     def open_dots(self) -> list[Cells]:
         """The cells such as 1.527, whose dot is a decimal mark or groups thousands."""
-        return [cells for cells in self.open_cells if cells.number and cells.number.dot and cells.number.dot.fraction]
+        read = [(cells, cells.number.dot) for cells in self.open_cells if cells.number]
+        return [cells for cells, dot in read if dot and dot.fraction]
 
     @property
     def below_thousand(self) -> list[Cells]:
@@ -88,7 +89,8 @@ def trimmed_sql(name: str) -> str:
 
 def untyped(name: str) -> str:
     """Returns the SQL of a column's text without the mark of typed numbers."""
-    return f"CASE WHEN starts_with({quoted(name)}, chr(2)) THEN substr({quoted(name)}, 2) ELSE {quoted(name)} END"
+    text = quoted(name)
+    return f"CASE WHEN starts_with({text}, chr(2)) THEN substr({text}, 2) ELSE {text} END"
 
 
 def profile_column(rows: Rows, name: str, missing: list[str], source: str = "texts") -> Profile:
@@ -118,12 +120,13 @@ def profile_column(rows: Rows, name: str, missing: list[str], source: str = "tex
 
 
 def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
-    """Returns the SQL that converts a profile's texts to numbers; None if no single rule fits all."""
+    """Returns the SQL that converts a profile's texts to numbers; None if no rule fits all."""
     plain = [cells for cells in profile.numbers if not cells.is_typed]
     chars = {char for cells in plain for char in cells.shape} - {"9"}
     shapes = [(cells.shape, cells.number) for cells in plain if cells.number]
     scientific = any(number.scientific for _, number in shapes)
-    if scientific and any(not number.scientific and "e" in shape.lower() for shape, number in shapes):
+    others = [shape for shape, number in shapes if not number.scientific]
+    if scientific and any("e" in shape.lower() for shape in others):
         return None
 
     value = text
@@ -135,8 +138,13 @@ def number_sql(text: str, profile: Profile, mark: str, kind: str) -> str | None:
     if any(number.trailing for _, number in shapes):
         last = f"right({value}, 1) IN ({sql_list(MINUS)})"
         value = f"CASE WHEN {last} THEN '-' || left({value}, -1) ELSE {value} END"
-    kept = "." if mark == "." and kind == "DOUBLE" else ""
-    value = _bare(value, chars, f"{kept}eE+" if scientific else kept, "," if mark == "," and kind == "DOUBLE" else "")
+    kept = comma = ""
+    if kind == "DOUBLE":
+        kept = "." if mark == "." else ""
+        comma = "," if mark == "," else ""
+    if scientific:
+        kept += "eE+"
+    value = _bare(value, chars, kept, comma)
     if len(plain) < len(profile.numbers):
         value = f"CASE WHEN starts_with({text}, chr(2)) THEN substr({text}, 2) ELSE {value} END"
     if profile.missing:

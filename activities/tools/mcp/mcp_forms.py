@@ -45,14 +45,22 @@ class Elicitation:
     def __init__(self, message: str, schema: JsonObject) -> None:
         self._schema = schema
         self._fields: dict[str, JsonObject] = schema.get("properties", {})
-        self.key = hashlib.sha256(json.dumps([message, schema], sort_keys=True).encode()).hexdigest()
-        self._defaults = {name: said["default"] for name, said in self._fields.items() if "default" in said}
-        self._open = [name for name in self._fields if name not in self._defaults] or [*self._fields]
+        content = json.dumps([message, schema], sort_keys=True)
+        self.key = hashlib.sha256(content.encode()).hexdigest()
+        self._defaults: JsonObject = {}
+        for name, field in self._fields.items():
+            if "default" in field:
+                self._defaults[name] = field["default"]
+        needed = [name for name in self._fields if name not in self._defaults]
+        self._open = needed or [*self._fields]
+
         wanted = ", ".join(f"{name} ({self._form(name)})" for name in self._fields)
         form = f"Reply as JSON with: {wanted}" if len(self._fields) > 1 else ""
-        self.text = f"{one_line(message, _QUESTION_CHARS)} {one_line(clean(form), _QUESTION_CHARS)}".strip()
+        parts = [one_line(message, _QUESTION_CHARS), one_line(clean(form), _QUESTION_CHARS)]
+        self.text = " ".join(parts).strip()
         only: JsonObject = self._fields[self._open[0]] if len(self._open) == 1 else {}
-        self.choices = [one_line(clean(str(choice)), _CHOICE_CHARS) for choice in only.get("enum", [])[:_CHOICES]]
+        choices = only.get("enum", [])[:_CHOICES]
+        self.choices = [one_line(clean(str(choice)), _CHOICE_CHARS) for choice in choices]
 
     def _form(self, name: str) -> str:
         usual = f", else {json.dumps(self._defaults[name])}" if name in self._defaults else ""
@@ -104,9 +112,14 @@ def result_json(result: types.CallToolResult, tool: str, secrets: list[str]) -> 
         return f"[{kind}, {len(raw)} bytes, kept as the file {name}]"
 
     texts = [block_text(block) for block in result.content]
-    if (structure := result.structured_content) is not None and not _repeats(structure, texts):
+    structure = result.structured_content
+    if structure is not None and not _repeats(structure, texts):
         texts.append(json.dumps(structure, ensure_ascii=False))
-    return {"text": "\n\n".join(texts)[:_TEXT_CHARS], "files": files[:_FILES], "is_error": result.is_error}
+    return {
+        "text": "\n\n".join(texts)[:_TEXT_CHARS],
+        "files": files[:_FILES],
+        "is_error": result.is_error,
+    }
 
 
 def _repeats(structure: Any, texts: list[str]) -> bool:

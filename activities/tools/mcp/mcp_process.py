@@ -102,7 +102,8 @@ class _Process:
         while line := await reader.readline():
             asked = json.loads(line)
             if "cancel" in asked:
-                if call := self._calls.get(asked["cancel"]):
+                call = self._calls.get(asked["cancel"])
+                if call is not None:
                     call.cancel()
                 continue
             number = asked["id"]
@@ -128,25 +129,32 @@ class _Process:
     async def _checked_tool(self, asked: JsonObject) -> str:
         """Returns the name of the called tool. Raises _Problem if the call must not be sent."""
         pinned = Pinned.model_validate(asked["tool"])
-        given, needed = asked["arguments"], pinned.input_schema.get("required", [])
+        given = asked["arguments"]
         complaint = complaint_about(pinned.input_schema, given)
-        if complaint and isinstance(given, dict):  # models write null for what they leave out
-            asked["arguments"] = {name: value for name, value in given.items() if value is not None or name in needed}
+        if complaint and isinstance(given, dict):
+            # Models write null for what they leave out.
+            needed = pinned.input_schema.get("required", [])
+            null = [name for name, value in given.items() if value is None and name not in needed]
+            asked["arguments"] = {name: given[name] for name in given if name not in null}
             complaint = complaint_about(pinned.input_schema, asked["arguments"])
         if complaint:
             raise _Problem(f"Wrong arguments: {complaint}")
         if asked["effects"] or time.monotonic() - self._listed > _LISTED_FRESH:
             await self._list_tools()
         live = [tool for tool in self._live if tool.name == pinned.name]
-        if len(live) != 1:
-            raise _Problem("the server has two tools of this name" if live else "the server has this tool no longer")
+        if not live:
+            raise _Problem("the server has this tool no longer")
+        if len(live) > 1:
+            raise _Problem("the server has two tools of this name")
         if live[0].sha256 != pinned.sha256:
+            changed = "the server has changed the definition of this tool since it was pinned"
             again = f"{self.setup['pin']} shows how, and pins the new one for later runs"
-            raise _Problem(f"the server has changed the definition of this tool since it was pinned: {again}")
+            raise _Problem(f"{changed}: {again}")
         return pinned.name
 
     async def _call(self, number: int, asked: JsonObject) -> JsonObject:
-        tool, told = await self._checked_tool(asked), 0.0
+        tool = await self._checked_tool(asked)
+        told = 0.0
 
         async def report_progress(
             progress: float,
@@ -160,6 +168,7 @@ class _Process:
                 words = one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)
                 self.send({"id": number, "progress": words})
 
+        key = cast(types.RequestParamsMeta, {_KEY: asked["key"]})
         self._replies[number] = asked["replies"]
         try:
             _call.set(number)
@@ -168,17 +177,18 @@ class _Process:
                     tool,
                     asked["arguments"],
                     progress_callback=report_progress,
-                    meta=cast(types.RequestParamsMeta, {_KEY: asked["key"]}) if asked["effects"] else None,
+                    meta=key if asked["effects"] else None,
                 )
         except TimeoutError:
             # A server that hangs does not list its tools before the next call.
             self._listed = -float("inf")
-            raise _Problem(f"the server did not answer within {asked['timeout']:g} s", sent=True) from None
+            late = f"the server did not answer within {asked['timeout']:g} s"
+            raise _Problem(late, sent=True) from None
         except MCPError as error:
             self._listed = -float("inf")
-            sent = error.code not in _REJECTED
             if number not in self._asked:
-                raise _Problem(f"the server says: {one_line(clean(error.message), _ERROR_CHARS)}", sent=sent) from None
+                words = f"the server says: {one_line(clean(error.message), _ERROR_CHARS)}"
+                raise _Problem(words, sent=error.code not in _REJECTED) from None
         finally:
             del self._replies[number]
             question = self._asked.pop(number, None)
@@ -202,21 +212,27 @@ class _Process:
                         about = tool.description or ""
                         schema = tool.input_schema
                         live.append(Pinned(name=tool.name, description=about, input_schema=schema))
-                    if not (cursor := page.next_cursor):
+                    cursor = page.next_cursor
+                    if not cursor:
                         break
         except TimeoutError:
             if self._replies:  # a server that does one thing at a time is not ended because it does
-                raise _Problem("the server is busy with other calls, so this one was not made") from None
+                busy = "the server is busy with other calls, so this one was not made"
+                raise _Problem(busy) from None
             self.give_up(f"it does not list its tools within {_LIST_SECONDS} s")
         except Exception as error:
             self.give_up(f"it does not list its tools: {error_line(error)}")
-        self._live, self._listed = live, time.monotonic()
+        self._live = live
+        self._listed = time.monotonic()
 
     async def elicited(
-        self, context: object, params: types.ElicitRequestParams
+        self,
+        context: object,
+        params: types.ElicitRequestParams,
     ) -> types.ElicitResult | types.ErrorData:
         """Returns a person's reply; without one the call ends, to be repeated with the reply."""
-        number = _call.get() or (next(iter(self._replies)) if len(self._replies) == 1 else None)
+        only = next(iter(self._replies)) if len(self._replies) == 1 else None
+        number = _call.get() or only
         if number is None or not isinstance(params, types.ElicitRequestFormParams):
             return types.ElicitResult(action="decline")
         question = Elicitation(clean(params.message), dict(params.requested_schema))
@@ -225,9 +241,10 @@ class _Process:
         if content is not None:
             return types.ElicitResult(action="accept", content=content)
         misfit = "" if reply is None else f"{quoted(reply)} does not fit. "
-        text = misfit + question.text
-        self._asked.setdefault(number, {"asks": question.key, "text": text, "choices": question.choices})
-        return types.ErrorData(code=types.INVALID_REQUEST, message="a person is asked, and the call made again")
+        asked = {"asks": question.key, "text": misfit + question.text, "choices": question.choices}
+        self._asked.setdefault(number, asked)
+        refused = "a person is asked, and the call made again"
+        return types.ErrorData(code=types.INVALID_REQUEST, message=refused)
 
     @contextlib.asynccontextmanager
     async def stdio(self) -> AsyncIterator[tuple[Any, Any]]:
@@ -235,7 +252,8 @@ class _Process:
 
         Unlike the SDK's own transport it limits messages and keeps one process group.
         """
-        setup, memory = self.setup, self.setup["memory_mib"] << 20
+        setup = self.setup
+        memory = setup["memory_mib"] << 20
         own = data_bytes() + _MEMORY
         bound_memory(memory, max(memory, own))  # of the server, which is started with it
         try:
@@ -248,7 +266,8 @@ class _Process:
                 limit=FRAME_BYTES,
             )
         except (OSError, ValueError) as error:
-            self.give_up(f"'{setup['command']}' can't be run: {getattr(error, 'strerror', None) or error}")
+            reason = getattr(error, "strerror", None) or error
+            self.give_up(f"'{setup['command']}' can't be run: {reason}")
         bound_memory(own, max(memory, own))
         stdin, stdout, stderr = cast(Pipes, (process.stdin, process.stdout, process.stderr))
         incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -302,7 +321,8 @@ class _Process:
 
     async def _write(self, stdin: asyncio.StreamWriter, outgoing: Any) -> None:
         async for item in outgoing:
-            stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            stdin.write(line.encode() + b"\n")
             with contextlib.suppress(ConnectionError):  # its end is read from the other pipe
                 await stdin.drain()
 
@@ -337,7 +357,7 @@ def end() -> NoReturn:
 
 def children(parent: int | str = "self") -> list[int]:
     """Returns the child processes of a process; none on systems that do not list them."""
-    found = list[str]()
+    found: list[str] = []
     for file in Path(f"/proc/{parent}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # a thread has ended
             found += file.read_text().split()
@@ -361,16 +381,20 @@ def own_bytes(pid: int) -> int:
 
 
 async def _main() -> None:
-    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=0), limit=2 * FRAME_BYTES)
+    requests = socket.socket(fileno=0)
+    reader, writer = await asyncio.open_connection(sock=requests, limit=2 * FRAME_BYTES)
     process = _Process(json.loads(await reader.readline()), writer)
-    setup, url = process.setup, process.setup["url"]
+    setup = process.setup
     try:
         async with contextlib.AsyncExitStack() as stack:
-            if url:
-                http = await stack.enter_async_context(create_mcp_http_client(headers=setup["headers"]))
-                transport = streamable_http_client(url, http_client=http, max_sse_event_size=FRAME_BYTES)
-                own = data_bytes() + _MEMORY
-                bound_memory(own)
+            if setup["url"]:
+                opened = create_mcp_http_client(headers=setup["headers"])
+                transport = streamable_http_client(
+                    setup["url"],
+                    http_client=await stack.enter_async_context(opened),
+                    max_sse_event_size=FRAME_BYTES,
+                )
+                bound_memory(data_bytes() + _MEMORY)
             else:
                 transport = process.stdio()
             client = Client(transport, elicitation_callback=process.elicited, cache=None)

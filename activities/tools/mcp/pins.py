@@ -3,7 +3,9 @@
 import difflib
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -40,13 +42,14 @@ def read_pins(folder: Path) -> Pins:
 
 def write_pins(folder: Path, pins: Pins) -> None:
     """Writes the definitions that a team's tools have from now on."""
-    entries = {
-        server: {
-            name: {"sha256": tools[name].sha256, **tools[name].model_dump(exclude={"name"})} for name in sorted(tools)
-        }
-        for server, tools in sorted(pins.items())
-    }
-    (folder / LOCK).write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    entries: dict[str, Any] = {}
+    for server, tools in sorted(pins.items()):
+        entries[server] = {}
+        for name, tool in sorted(tools.items()):
+            definition = tool.model_dump(exclude={"name"})
+            entries[server][name] = {"sha256": tool.sha256, **definition}
+    text = json.dumps(entries, indent=1, ensure_ascii=False)
+    (folder / LOCK).write_text(f"{text}\n", encoding="utf-8")
 
 
 def pin_command(folder: Path) -> str:
@@ -60,7 +63,8 @@ def differences(server: str, pinned: dict[str, Pinned], live: dict[str, Pinned])
         before, after = pinned.get(name), live.get(name)
         if before != after:
             yield f"{server}.{name}: {_change_word(before, after)}"
-            yield from list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=1))[2:]
+            compared = difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=1)
+            yield from islice(compared, 2, None)
 
 
 def _change_word(before: Pinned | None, after: Pinned | None) -> str:

@@ -277,7 +277,7 @@ def _on_totals(query: Query, tables: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _contains(value: str, text: str) -> bool:
-    """True if a value contains a text as whole words, or begins with it: 1st has 1, 15th has not."""
+    """True if a value has a text as whole words, or begins with it: 1st has 1, 15th has not."""
     pattern = rf"(?<!\w){re.escape(text)}(?!\d)"
     return re.search(pattern, value, re.IGNORECASE) is not None
 

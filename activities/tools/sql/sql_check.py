@@ -17,22 +17,28 @@ from sqlglot.errors import SqlglotError
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import NAME_SHOWN_BYTES, clean, one_line, quoted
 
-logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it only half understands
+# It warns of each statement that it only half understands.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 _FORBIDDEN = (exp.DDL, exp.DML, exp.Into, exp.Lock, exp.Describe)  # may stand within a SELECT
 _ROW_SOURCES = (exp.GenerateSeries, exp.Unnest, exp.Values)  # functions that may stand after FROM
 _OUTSIDE = re.compile(
-    r"^(read_|load_|pragma_|duckdb_|pg_|query|sleep)|current_setting|getenv|getvariable|nextval|currval|setseed|"
+    r"^(read_|load_|pragma_|duckdb_|pg_|query|sleep)|"
+    r"current_setting|getenv|getvariable|nextval|currval|setseed|"
     r"^(current|session)_(user|role|catalog|database|schemas?|version)$"
 )
 _HOME = {"duckdb": "main", "postgres": "public"}  # the schema of tables that are named without one
-# Those of PostgreSQL's functions that sqlglot has no class for, and that only compute from their arguments.
+# Functions of PostgreSQL that only compute, and for which sqlglot has no class.
 _POSTGRES_FUNCTIONS = re.compile(
-    r"""age|clock_timestamp|date_subtract|make_date|make_timestamptz|statement_timestamp|timezone|isfinite
-    |array_(agg|dims|fill|lower|ndims|positions|replace|upper)|cardinality|generate_subscripts|string_to_table
-    |jsonb?_(agg|(array_elements|each|extract_path)(_text)?|array_length|build_(array|object)|object_keys|typeof)
-    |jsonb_(path_(exists|query|query_array|query_first)|pretty|strip_nulls)|row_to_json|to_jsonb?|row
-    |every|gcd|lcm|min_scale|scale|trim_scale|num_(non)?nulls|octet_length|regexp_(match|matches|split_to_(array|table))
+    r"""age|clock_timestamp|date_subtract|make_date|make_timestamptz|statement_timestamp|timezone
+    |isfinite|array_(agg|dims|fill|lower|ndims|positions|replace|upper)|cardinality
+    |generate_subscripts|string_to_table
+    |jsonb?_(agg|(array_elements|each|extract_path)(_text)?|array_length|build_(array|object))
+    |jsonb?_(object_keys|typeof)
+    |jsonb_(path_(exists|query|query_array|query_first)|pretty|strip_nulls)
+    |row_to_json|to_jsonb?|row
+    |every|gcd|lcm|min_scale|scale|trim_scale|num_(non)?nulls|octet_length
+    |regexp_(match|matches|split_to_(array|table))
     |(date|int4|int8|num|ts|tstz)range|range_(agg|merge)|isempty|(lower|upper)_inc|(lower|upper)_inf
     |(phraseto_|plainto_|websearch_to_|to_)tsquery|to_tsvector|ts_headline|ts_rank|ts_rank_cd""",
     re.VERBOSE,
@@ -58,22 +64,27 @@ def check(sql: str, tables: list[str], dialect: str = "duckdb") -> exp.Expr:
     except SqlglotError as error:
         problem = one_line(clean(str(error)), limits.SENTENCE_BYTES)
         raise Refused(f"The query is not valid SQL: {problem}") from error
-    statements = [part for part in parsed if part is not None and not isinstance(part, exp.Semicolon)]
+    written = [part for part in parsed if part is not None]
+    statements = [part for part in written if not isinstance(part, exp.Semicolon)]
     if len(statements) != 1:
         raise Refused(f"Send exactly one SELECT statement, not {len(statements)}.")
     query = statements[0].unnest()
     if not isinstance(query, exp.Select | exp.SetOperation):
         raise Refused(f"Only SELECT is possible, not {statements[0].key.upper()}.")
     if query.find(exp.Pivot):  # the engine runs a PIVOT as several statements
-        raise Refused("PIVOT is not available. Write one column for each value: sum(x) FILTER (WHERE column = value).")
+        instead = "Write one column for each value: sum(x) FILTER (WHERE column = value)."
+        raise Refused(f"PIVOT is not available. {instead}")
+
     for node in query.walk():
         _check_node(node)
         if dialect == "postgres":
             _check_postgres(node)
     names = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
-    # Outside its part of the query such a name of PostgreSQL's is a table of the server.
-    if odd := [name for name in names if not _PLAIN_NAME.fullmatch(name) or name.startswith("pg_")]:
-        raise Refused(f"'{odd[0]}' cannot name a WITH clause. Use letters, digits and underscores, and no pg_.")
+    for name in names:
+        # Outside its part of the query such a name of PostgreSQL's is a table of the server.
+        if name.startswith("pg_") or not _PLAIN_NAME.fullmatch(name):
+            allowed = "Use letters, digits and underscores, and no pg_."
+            raise Refused(f"'{name}' cannot name a WITH clause. {allowed}")
     _check_tables(query, set(map(_plain_name, tables)), names, dialect)
     return query
 
@@ -106,13 +117,18 @@ def _plain_name(name: str) -> str:
 
 def _spelled(table: exp.Table, dialect: str) -> str:
     """Returns a table's name in the form of `_plain_name`, without the default schema."""
-    return f"{table.db}.{table.name}".lower().removeprefix(f"{_HOME[dialect]}.").removeprefix(".")
+    name = f"{table.db}.{table.name}".lower()
+    return name.removeprefix(f"{_HOME[dialect]}.").removeprefix(".")
 
 
 def _check_node(node: exp.Expr) -> None:
-    statement = node.this if isinstance(node, exp.CTE) else node
-    if isinstance(node, _FORBIDDEN) or (node is not statement and not isinstance(statement, exp.Query | exp.Values)):
-        raise Refused(f"{statement.key.upper()} is not possible, because the tables can only be read.")
+    """Raises Refused for writing, for parameters, and for functions that reach outside."""
+    is_part = isinstance(node, exp.CTE)
+    statement = node.this if is_part else node
+    writes = is_part and not isinstance(statement, exp.Query | exp.Values)
+    if isinstance(node, _FORBIDDEN) or writes:
+        kind = statement.key.upper()
+        raise Refused(f"{kind} is not possible, because the tables can only be read.")
     if isinstance(node, exp.Parameter | exp.Placeholder):
         raise Refused("Parameters are not possible. Write the values into the query.")
     if isinstance(node, exp.Func):
@@ -123,12 +139,14 @@ def _check_node(node: exp.Expr) -> None:
 
 def _check_postgres(node: exp.Expr) -> None:
     """Raises Refused for calls of the server's code, except its well-known functions."""
-    if isinstance(node, exp.Anonymous) and not _POSTGRES_FUNCTIONS.fullmatch(node.name.lower()):
-        raise Refused(f"The function {one_line(node.name.lower(), NAME_SHOWN_BYTES)} is not available.")
-    if isinstance(node, exp.Operator | exp.ObjectIdentifier) or (
-        isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func)
-    ):
-        raise Refused("Functions and operators are written without a schema, and names of objects are no values.")
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        if not _POSTGRES_FUNCTIONS.fullmatch(name):
+            raise Refused(f"The function {one_line(name, NAME_SHOWN_BYTES)} is not available.")
+    has_schema = isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func)
+    if has_schema or isinstance(node, exp.Operator | exp.ObjectIdentifier):
+        plain = "Functions and operators are written without a schema"
+        raise Refused(f"{plain}, and names of objects are no values.")
 
 
 def _check_tables(query: exp.Expr, tables: set[str], own: set[str], dialect: str) -> None:
@@ -136,15 +154,19 @@ def _check_tables(query: exp.Expr, tables: set[str], own: set[str], dialect: str
 
     Gives PostgreSQL's tables their schema.
     """
-    if dialect == "postgres" and (twice := own & tables):
+    is_postgres = dialect == "postgres"
+    twice = own & tables if is_postgres else set()
+    if twice:
         raise Refused(f"'{twice.pop()}' is a table. Give the WITH clause another name.")
+    row_sources = exp.Func if is_postgres else _ROW_SOURCES
     for table in query.find_all(exp.Table):
-        if isinstance(table.this, exp.Func if dialect == "postgres" else _ROW_SOURCES):
+        if isinstance(table.this, row_sources):
             continue
         if not isinstance(table.this, exp.Identifier):
-            raise Refused("Functions that read files or settings are not available. Use the tables.")
+            outside = "Functions that read files or settings"
+            raise Refused(f"{outside} are not available. Use the tables.")
         is_own = not table.db and table.name.lower() in own
         if table.catalog or not (is_own or _spelled(table, dialect) in tables):
             raise Refused(f"There is no table {quoted(table.sql(dialect=dialect))}.")
-        if dialect == "postgres" and not (table.db or is_own):
+        if is_postgres and not (table.db or is_own):
             table.set("db", exp.to_identifier(_HOME[dialect]))

@@ -78,14 +78,18 @@ def reply(sql: str, setup: JsonObject) -> JsonObject:
     of a query that found nothing. `tied` is True if a row that LIMIT leaves out ties with the last
     one.
     """
-    tables, rows = list(setup["tables"]), setup["rows"]
+    tables = list(setup["tables"])
     try:
         query = check(sql, tables)
     except Refused as refused:
         return {"error": str(refused)}
+
     numbers_rows = names_column(query, ROW_PLACE)
     if (_served.get("tables"), _served.get("numbers_rows")) != (setup["tables"], numbers_rows):
         _start(setup, numbers_rows=numbers_rows)
+
+    most = setup["rows"]
+    cell_chars = setup["cell"]
     cursor = _served["database"].cursor()
     try:
         statements = cursor.extract_statements(sql)
@@ -93,11 +97,10 @@ def reply(sql: str, setup: JsonObject) -> JsonObject:
             return {"error": "Only one SELECT statement is possible."}
         cursor.execute(statements[0])
         names = [column[0] for column in cursor.description or []]
-        fetched = cursor.fetchmany(rows + 1)
-        cell_chars = setup["cell"]
-        shown_rows = []
-        for row in fetched[:rows]:
-            shown_rows.append([value_text(value)[:cell_chars] for value in row])
+        fetched = cursor.fetchmany(most + 1)
+        rows = []
+        for row in fetched[:most]:
+            rows.append([value_text(value)[:cell_chars] for value in row])
         met = conditions_met(cursor, query) if _tells_of_no_row(fetched) else None
         tied = bool(fetched) and leaves_out_a_tie(cursor, query)
     except MemoryError:
@@ -107,10 +110,11 @@ def reply(sql: str, setup: JsonObject) -> JsonObject:
         return {"error": str(error)}
     finally:
         cursor.close()
+
     return {
         "columns": names,
-        "rows": shown_rows,
-        "more": len(fetched) > rows,
+        "rows": rows,
+        "more": len(fetched) > most,
         "read": tables_read(query, tables),
         "columns_read": columns_read(query),
         "met": met,

@@ -45,7 +45,15 @@ from activities.tools.sql.table_words import (
     word_lines,
 )
 from activities.tools.sql.text_columns import on_text_columns
-from activities.tools.tool import Arguments, Evidence, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
+from activities.tools.tool import (
+    Arguments,
+    Evidence,
+    Tool,
+    ToolContext,
+    ToolMisuse,
+    ToolOutput,
+    ToolSource,
+)
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import NO_TABLES
@@ -63,42 +71,54 @@ _DESCRIBED_SECONDS = 300  # tables are rarely made or changed
 
 DATABASE_CHILD = "activities.tools.sql.postgres_process"
 SQL_CHARS = 5000  # more is a program, not a question
-SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
+# Of a process: the engine's own accounting does not cover its strings.
+SQL_CHILD_BYTES = 768 * 1024 * 1024
 SQL_CELL_CHARS = 300
 _WORDS_BYTES = 2000  # of words of the house in one output
-_ONE_TABLE_CHARS = 200_000  # of a table that is asked for by name: as much as a tool's output is kept
+# Of a table that is asked for by name: as much as is kept of a tool's output.
+_ONE_TABLE_CHARS = 200_000
 _REST_CHARS = 6000  # room for words of the house, example queries and the files that can't be read
 CHILD = "activities.tools.sql.sql_process"
 _FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
-_QUOTED = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`(?P<name>[^`"\n]{1,100})`""")  # texts, names, MySQL's names
+# Texts, names, and MySQL's names, as in `'tea'`, `"Net sales"` and `` `Net sales` ``.
+_QUOTED = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`(?P<name>[^`"\n]{1,100})`""")
 _LIST_WORDS = (
-    "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
-    "and example queries. Call it before the first query, and write names and values as it shows them."
+    "Lists all tables with their columns and types, the values of text columns, the ranges of "
+    "other columns, and example queries. Call it before the first query, and write names and "
+    "values as it shows them."
 )
 _QUERY_WORDS = (
-    f"Runs one SELECT statement, in {{}}'s SQL, and returns the first {limits.SQL_ROWS} rows as a Markdown table, with "
-    "the number of rows at the end. Write names in double quotes where the list of tables shows them so. A query "
-    "that matches nothing returns 0 rows. Filter and aggregate in the query instead of fetching many rows. The tables "
-    "cannot be changed. A query that fails returns the reason and the names of all tables and columns."
+    f"Runs one SELECT statement, in {{}}'s SQL, and returns the first {limits.SQL_ROWS} rows as a "
+    "Markdown table, with the number of rows at the end. Write names in double quotes where the "
+    "list of tables shows them so. A query that matches nothing returns 0 rows. Filter and "
+    "aggregate in the query instead of fetching many rows. The tables cannot be changed. A query "
+    "that fails returns the reason and the names of all tables and columns."
 )
 
 
 class Database:
-    """The tables that a database user may read; `url` names the secret with the connection string."""
+    """The tables that a database user may read; `url` names the secret with the address."""
 
     def __init__(self, url: str, secrets: Secrets) -> None:
         """Raises ValueError if the driver is not installed."""
         if find_spec("asyncpg") is None:
-            helps = "pip install 'temporal-supervisor[postgres]', in a checkout `uv sync --extra postgres`"
-            raise ValueError(f"PostgreSQL needs a driver: {helps}")
+            install = "pip install 'temporal-supervisor[postgres]'"
+            in_checkout = "in a checkout `uv sync --extra postgres`"
+            raise ValueError(f"PostgreSQL needs a driver: {install}, {in_checkout}")
         self.tables: list[JsonObject] = []
         self.names: list[str] = []
         self.unread: list[str] = []
         self.mistakes: list[str] = []
         self.words: dict[str, str] = {}
-        self._name, self._secrets = url, secrets
+        self._name = url
+        self._secrets = secrets
         self._described = float("-inf")
-        self._children = ChildProcesses(DATABASE_CHILD, _DATABASE_LINE, _MEMORY_BYTES, seconds=_TIME.total_seconds())
+        self._children = ChildProcesses(
+            DATABASE_CHILD,
+            _DATABASE_LINE,
+            _MEMORY_BYTES,
+            seconds=_TIME.total_seconds(),
+        )
 
     @property
     def remote(self) -> str:
@@ -114,15 +134,14 @@ class Database:
         return "" if is_here else self._name
 
     async def load(self, run: Files | None = None) -> "Database":
-        """Returns itself with its tables described. Raises ToolMisuse if they cannot be read now."""
+        """Returns itself with its tables described. Raises ToolMisuse if that fails now."""
         if time.monotonic() - self._described <= _DESCRIBED_SECONDS:
             return self
         described = await self._query_process("", "describe")
-        self.tables, self.names = [], []
+        self.names = [table["name"] for table in described["tables"]]
+        self.tables = []
         for table in described["tables"]:
-            name = table["name"]
-            self.tables.append({**table, "source": f"{self._name}, table {name}"})
-            self.names.append(name)
+            self.tables.append({**table, "source": f"{self._name}, table {table['name']}"})
         self._described = time.monotonic()
         return self
 
@@ -193,7 +212,11 @@ class ListTables(Arguments):
     """One table, or all."""
 
     table: Annotated[
-        str, Field(max_length=300, description="A table whose columns and values are to be listed whole. Default: all.")
+        str,
+        Field(
+            max_length=300,
+            description="A table whose columns and values are to be listed whole. Default: all.",
+        ),
     ] = ""
 
 
@@ -201,7 +224,12 @@ class QueryData(Arguments):
     """One query."""
 
     sql: Annotated[
-        str, Field(min_length=1, max_length=SQL_CHARS, description="One SELECT statement over the listed tables.")
+        str,
+        Field(
+            min_length=1,
+            max_length=SQL_CHARS,
+            description="One SELECT statement over the listed tables.",
+        ),
     ]
 
 
@@ -209,11 +237,17 @@ class TableStore:
     """The tables of some files, and the unreadable files. Processes answer queries of all runs."""
 
     def __init__(self, reports: list[FileReport]) -> None:
-        self.tables = [table for report in reports for table in report.tables]
+        self.tables: list[JsonObject] = []
+        self.unread: list[str] = []
+        self.mistakes: list[str] = []
+        self.words: dict[str, str] = {}
+        for report in reports:
+            self.tables += report.tables
+            self.words |= report.words
+            self.mistakes += [f"{report.name}: {mistake}" for mistake in report.mistakes]
+            if report.problem:
+                self.unread.append(f"{report.name}: {report.problem}")
         self.names = [table["name"] for table in self.tables]
-        self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
-        self.mistakes = [f"{report.name}: {mistake}" for report in reports for mistake in report.mistakes]
-        self.words = {word: meaning for report in reports for word, meaning in report.words.items()}
         self._setup = {
             "tables": {table["name"]: table["file"] for table in self.tables},
             "memory": _MEMORY_BYTES,
@@ -235,7 +269,12 @@ def _engines(module: str) -> ChildProcesses:
 class TableTools(ToolSource):
     """The tools over some tables. `tools` maps the name of each tool to its kind."""
 
-    def __init__(self, data: Files | Database, tools: dict[str, str], options: TableOptions) -> None:
+    def __init__(
+        self,
+        data: Files | Database,
+        tools: dict[str, str],
+        options: TableOptions,
+    ) -> None:
         self._store = data if isinstance(data, Database) else FileData(data, TableStore)
         self._tools = tools
         self._options = options
@@ -245,35 +284,32 @@ class TableTools(ToolSource):
 
         A database is not asked, because it may be down.
         """
-        is_database = isinstance(self._store, Database)
-        server = ""
         if isinstance(self._store, Database):
+            engine = "PostgreSQL"
             server = self._store.remote
         else:
+            engine = "DuckDB"
+            server = ""
             store = await self._store.load()
             if self._options.tables and not store.names:
                 raise ValueError("; ".join(store.unread) or "the files hold no table")
             await self._check_options(store.names, "duckdb")
-        query = _QUERY_WORDS.format("PostgreSQL" if is_database else "DuckDB")
+
         made: dict[str, tuple[str, type[Arguments], Callable[..., Any]]] = {
             "sql_tables": (_LIST_WORDS, ListTables, self._list),
-            "sql_query": (query, QueryData, self._query),
+            "sql_query": (_QUERY_WORDS.format(engine), QueryData, self._query),
         }
         proves: dict[str, Evidence] = {"sql_tables": "listing", "sql_query": "data"}
-        words: dict[str, Any] = {
-            "outside": is_database,
-            "server": server,
-            "version": self._version,
-        }
-        names: dict[str, Any] = {"sql_tables": self._name_values}
         return [
             Tool(
                 name,
                 *made[kind],
                 catalogue=self.catalogue,
-                named=names.get(kind),
+                named=self._name_values if kind == "sql_tables" else None,
                 evidence=proves[kind],
-                **words,
+                outside=isinstance(self._store, Database),
+                server=server,
+                version=self._version,
             )
             for name, kind in self._tools.items()
         ]
@@ -308,9 +344,9 @@ class TableTools(ToolSource):
         examples = self._options.examples
         if not examples:
             return
+        asked = ([example.sql for example in examples], names, dialect)
         try:
-            queries = [example.sql for example in examples]
-            found = await _engines(CHILD).call("", _CHECK_TIME, "refusals", queries, names, dialect)
+            found = await _engines(CHILD).call("", _CHECK_TIME, "refusals", *asked)
         except BoundExceeded as exceeded:
             raise ValueError(f"the examples cannot be checked: {exceeded}") from None
         for example, problem in zip(examples, found, strict=True):
@@ -327,17 +363,22 @@ class TableTools(ToolSource):
         for words in word_lines(store.words):
             lines[f"words {words}"] = f"a word of the owner of these data: {words}"
         for table in store.tables:
-            name = f"table {table['name']}"
-            columns = "; ".join(until_full(map(column_summary, table["columns"]), SUMMARY_CHARS))
-            lines[name] = f"{name} ({columns}; rows: {table['rows']})"
-            about = about_table(table, self._options)
-            if about:
-                lines[name] += f": {about}"
-            meanings = ((column["sql"], meaning(column)) for column in table["columns"])
-            said = (f"{column}: {words}" for column, words in meanings if words)
-            about_columns = until_full(said, SUMMARY_CHARS)
-            if about_columns:
-                lines[f"{name}, columns"] = f"of {name}: {'; '.join(about_columns)}"
+            lines |= self._table_lines(table)
+        return lines
+
+    def _table_lines(self, table: JsonObject) -> dict[str, str]:
+        """Returns the catalogue's line on a table, and that on the meanings of its columns."""
+        name = f"table {table['name']}"
+        columns = "; ".join(until_full(map(column_summary, table["columns"]), SUMMARY_CHARS))
+        line = f"{name} ({columns}; rows: {table['rows']})"
+        about = about_table(table, self._options)
+        lines = {name: f"{line}: {about}" if about else line}
+
+        meanings = ((column["sql"], meaning(column)) for column in table["columns"])
+        described = (f"{column}: {words}" for column, words in meanings if words)
+        about_columns = until_full(described, SUMMARY_CHARS)
+        if about_columns:
+            lines[f"{name}, columns"] = f"of {name}: {'; '.join(about_columns)}"
         return lines
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
@@ -346,6 +387,7 @@ class TableTools(ToolSource):
         if named:
             lines = until_full(description_lines(named[0], self._options), _ONE_TABLE_CHARS)
             return ToolOutput("\n".join(lines))
+
         room = limits.TOOL_OUTPUT_CHARS - _REST_CHARS
         shown = all_described(store.tables, self._options, room) or [NO_TABLES]
         if store.words:
@@ -365,10 +407,10 @@ class TableTools(ToolSource):
         except ToolMisuse as misuse:
             helps = _on_failure(str(misuse), sql, store)
             raise ToolMisuse(f"{misuse}\n{helps}") from misuse
+
         files = {table["name"]: table["source"] for table in store.tables}
-        sources: dict[str, None] = {}
-        for name in rows["read"]:
-            sources[self._options.sources.get(name, files[name])] = None
+        given = self._options.sources
+        sources = dict.fromkeys(given.get(name, files[name]) for name in rows["read"])
         read = [table for table in store.tables if table["name"] in rows["read"]]
         hints = hints_on(sql, rows, read)
         text = "\n".join([markdown_rows(rows), *hints.lines])

@@ -24,8 +24,10 @@ from temporal_supervisor.supervision.base.json_object import JsonObject
 _PAGE_BYTES = 2 * 1024 * 1024
 _REDIRECTS = 3
 _SOCKET_SECONDS = 15  # the whole call has no more: its process is ended then
-_TEXT_CHARS = 150_000  # of a page, beside its links: what is kept of a tool's output is a little more
-_LINKS, _LOOKED_AT = 50, 2000
+# Of a page, beside its links: what is kept of a tool's output is a little more.
+_TEXT_CHARS = 150_000
+_LINKS = 50
+_LOOKED_AT = 2000  # links of a page
 _LINK = re.compile(r"""(?i)href\s?=\s?["']?([^"'\s<>#]{1,300})""")
 _REDIRECTED = (301, 302, 303, 307, 308)
 _READERS = {
@@ -42,7 +44,8 @@ def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) 
     Redirects may lead to the same host, and to `sites`, which alone may be `private`. Raises
     NotFetched.
     """
-    listed, own = {Site(*site) for site in sites}, site_of(url)
+    listed = {Site(*site) for site in sites}
+    own = site_of(url)
     for _ in range(_REDIRECTS + 1):
         here = site_of(url)
         if here not in listed and (here != own or here.scheme != "https"):
@@ -52,7 +55,8 @@ def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) 
             with connected as connection, _request(connection, here, url) as response:
                 if response.status not in _REDIRECTED:
                     body = _body(response)
-                    return {"url": url, "text": _text(response, body, Path(folder)) + _links(body, url, listed)}
+                    text = _text(response, body, Path(folder))
+                    return {"url": url, "text": text + _links(body, url, listed)}
                 url = urldefrag(urljoin(url, response.getheader("Location", ""))).url
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NotFetched(f"{type(error).__name__}: {error}") from None
@@ -75,7 +79,8 @@ def _connect(here: Site, private: bool) -> socket.socket:
         try:
             connection.connect(address)
             if here.scheme == "https":
-                return ssl.create_default_context().wrap_socket(connection, server_hostname=here.host)
+                context = ssl.create_default_context()
+                return context.wrap_socket(connection, server_hostname=here.host)
         except OSError as error:
             problem = error
             connection.close()
@@ -85,17 +90,26 @@ def _connect(here: Site, private: bool) -> socket.socket:
 
 
 def _request(connection: socket.socket, here: Site, url: str) -> http.client.HTTPResponse:
+    """Sends a request over a connection. Returns the response."""
     parts = urlsplit(url)
     asking = http.client.HTTPConnection(here.host, here.port)
-    asking.sock, asking.auto_open = connection, 0
-    accepted = {"Accept": ", ".join(_READERS), "Accept-Encoding": "identity", "Connection": "close"}
+    asking.sock = connection
+    asking.auto_open = 0  # never connects by itself
+    headers = {
+        "Host": parts.netloc,
+        "User-Agent": "temporal-supervisor",
+        "Accept": ", ".join(_READERS),
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+    }
     path = parts._replace(scheme="", netloc="", path=parts.path or "/").geturl()
-    asking.request("GET", path, headers={"Host": parts.netloc, "User-Agent": "temporal-supervisor", **accepted})
+    asking.request("GET", path, headers=headers)
     return asking.getresponse()
 
 
 def _body(response: http.client.HTTPResponse) -> bytes:
-    kind, packed = response.headers.get_content_type(), response.getheader("Content-Encoding", "identity")
+    kind = response.headers.get_content_type()
+    packed = response.getheader("Content-Encoding", "identity")
     if response.status != http.client.OK:
         raise NotFetched(f"the server answers {response.status}")
     if kind not in _READERS:
@@ -110,20 +124,27 @@ def _body(response: http.client.HTTPResponse) -> bytes:
 
 def _text(response: http.client.HTTPResponse, body: bytes, folder: Path) -> str:
     page = folder / "page"
-    kind, charset = response.headers.get_content_type(), response.headers.get_content_charset()
+    kind = response.headers.get_content_type()
+    charset = response.headers.get_content_charset()
     if charset and kind != "application/pdf":
         with contextlib.suppress(LookupError, ValueError):  # else the encoding is found out
             body = body.decode(charset, "replace").encode("utf-8", "replace")
     page.write_bytes(body)
-    text = Path(_READERS[kind](page, folder)["file"]).read_text(encoding="utf-8").strip()
-    return text if len(text) <= _TEXT_CHARS else f"{text[:_TEXT_CHARS]}\n[The page is longer: this is its beginning.]"
+    document = _READERS[kind](page, folder)
+    text = Path(document["file"]).read_text(encoding="utf-8").strip()
+    if len(text) <= _TEXT_CHARS:
+        return text
+    return f"{text[:_TEXT_CHARS]}\n[The page is longer: this is its beginning.]"
 
 
 def _links(body: bytes, url: str, listed: Collection[Site]) -> str:
-    found = dict[str, None]()
+    """Returns a list of a page's links that can be fetched; empty without any."""
+    found: dict[str, None] = {}
     for link in islice(_LINK.finditer(body.decode("utf-8", "replace")), _LOOKED_AT):
         with contextlib.suppress(ValueError, NotFetched):
             leads_to = urldefrag(urljoin(url, unescape(link[1]))).url
             if site_of(leads_to) in listed:
                 found[leads_to] = None
-    return "\n\nIts links that can be fetched:\n" + "\n".join([*found][:_LINKS]) if found else ""
+    if not found:
+        return ""
+    return "\n".join(["\n\nIts links that can be fetched:", *islice(found, _LINKS)])

@@ -10,9 +10,9 @@ _PORTS = {"https": 443, "http": 80}
 _OWN = "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7"
 # Whatever Python says of them: services with metadata, IPv4 within IPv6, and what is reserved.
 _NEVER = (
-    "100.100.100.200/32 168.63.129.16/32 fd00:ec2::254/128 fd20:ce::254/128 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 "
-    "2002::/16 192.88.99.0/24 2001::/23 192.0.0.0/24 192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 224.0.0.0/4 "
-    "3fff::/20"
+    "100.100.100.200/32 168.63.129.16/32 fd00:ec2::254/128 fd20:ce::254/128 ::ffff:0:0/96 "
+    "64:ff9b::/96 64:ff9b:1::/48 2002::/16 192.88.99.0/24 2001::/23 192.0.0.0/24 192.31.196.0/24 "
+    "192.52.193.0/24 192.175.48.0/24 224.0.0.0/4 3fff::/20"
 )
 _PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
 
@@ -35,7 +35,8 @@ def site_of(url: str) -> Site:
     Raises NotFetched for a URL that programs may interpret differently.
     """
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise NotFetched("a URL has no blanks and none but ASCII characters: write xn-- in names, %XX elsewhere")
+        rule = "a URL has no blanks and none but ASCII characters"
+        raise NotFetched(f"{rule}: write xn-- in names, %XX elsewhere")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -50,7 +51,8 @@ def site_of(url: str) -> Site:
     except ValueError:
         *_, last = labels = host.split(".")
         if not all(map(_LABEL.fullmatch, labels)) or not last[0].isalpha():
-            raise NotFetched(f"'{host}' is neither the name of a host nor an IP in its plain form") from None
+            neither = "is neither the name of a host nor an IP in its plain form"
+            raise NotFetched(f"'{host}' {neither}") from None
     return Site(parts.scheme, host, _PORTS[parts.scheme] if port is None else port)
 
 

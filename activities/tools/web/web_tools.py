@@ -30,7 +30,7 @@ _URL_ENDS = r"""[.,;:!?*_'")\]}]{0,4}(?:[\s<>"'`#\\|]|\Z)"""
 
 
 class WebOptions(StrictModel):
-    """Options: the hosts whose pages may be fetched, and whether they may have private addresses."""
+    """Options: the hosts whose pages may be fetched; with `private` they may be private ones."""
 
     hosts: Annotated[list[str], Field(max_length=_HOSTS)] = []
     private: bool = False
@@ -39,7 +39,10 @@ class WebOptions(StrictModel):
 class WebFetch(Arguments):
     """One page."""
 
-    url: Annotated[str, Field(min_length=1, max_length=_URL_CHARS, description="The whole URL, with https://.")]
+    url: Annotated[
+        str,
+        Field(min_length=1, max_length=_URL_CHARS, description="The whole URL, with https://."),
+    ]
 
 
 class WebTools(ToolSource):
@@ -54,9 +57,15 @@ class WebTools(ToolSource):
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: WebOptions) -> None:
         self._tools = tools
         self._options = options
-        self._sites = list[Site]()
+        self._sites: list[Site] = []
         self._hosts = ", ".join(options.hosts) or "none"
-        self._children = ChildProcesses(_MODULE, _LINE, _MEMORY, seconds=_ORPHAN_SECONDS, file_bytes=_FILE_BYTES)
+        self._children = ChildProcesses(
+            _MODULE,
+            _LINE,
+            _MEMORY,
+            seconds=_ORPHAN_SECONDS,
+            file_bytes=_FILE_BYTES,
+        )
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError for an invalid host."""
@@ -66,11 +75,20 @@ class WebTools(ToolSource):
             except NotFetched as error:
                 raise ValueError(f"options.hosts: '{host}': {error}") from None
         description = (
-            "Returns the text of a page of the web: HTML, plain text, JSON or PDF. Its URL has to stand exactly so in "
-            f"your subtask or in an attachment of it, or to be of one of these hosts: {self._hosts}."
+            "Returns the text of a page of the web: HTML, plain text, JSON or PDF. Its URL has to "
+            "stand exactly so in your subtask or in an attachment of it, or to be of one of these "
+            f"hosts: {self._hosts}."
         )
         return [
-            Tool(name, description, WebFetch, self._fetch, outside=True, reads="public", returns="untrusted")
+            Tool(
+                name,
+                description,
+                WebFetch,
+                self._fetch,
+                outside=True,
+                reads="public",
+                returns="untrusted",
+            )
             for name in self._tools
         ]
 
@@ -78,12 +96,16 @@ class WebTools(ToolSource):
         url = urldefrag(arguments.url.strip()).url
         try:
             site = site_of(url)
-            if site not in self._sites and (why := await _unnamed(url, context)):
-                raise NotFetched(f"{why}, and below none of the hosts that the team lists: {self._hosts}")
+            why = None if site in self._sites else await _unnamed(url, context)
+            if why:
+                hosts = f"none of the hosts that the team lists: {self._hosts}"
+                raise NotFetched(f"{why}, and below {hosts}")
         except NotFetched as refused:
             raise _misuse(url, str(refused)) from None
         fetch = partial(self._page, url, site, context.run_id)
-        return await (context.once(f"web page {url}", fetch) if context.once else fetch())
+        if context.once is None:
+            return await fetch()
+        return await context.once(f"web page {url}", fetch)
 
     async def _page(self, url: str, site: Site, run_id: str) -> ToolOutput:
         """Fetches the page now, and returns it. Raises ToolMisuse."""
@@ -94,9 +116,11 @@ class WebTools(ToolSource):
         except (NotFetched, BoundExceeded, Failed) as error:
             problem = error.text if isinstance(error, Failed) else str(error)
             raise _misuse(url, problem) from None
-        day, final = datetime.now(UTC).date().isoformat(), page["url"]
+        day = datetime.now(UTC).date().isoformat()
+        final = page["url"]
         led = f", which led to {final}" if final != url else ""
-        return ToolOutput(f"{url}{led}, fetched on {day}:\n\n{page['text']}", [f"{final} (fetched on {day})"])
+        text = f"{url}{led}, fetched on {day}:\n\n{page['text']}"
+        return ToolOutput(text, [f"{final} (fetched on {day})"])
 
 
 def _misuse(url: str, problem: str) -> ToolMisuse:

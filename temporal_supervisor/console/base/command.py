@@ -17,7 +17,8 @@ from temporalio.client import Client
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
+from activities.store.store_urls import open_store
 from temporal_supervisor.console.base.terminal import Report, print_err, safe_line
 from temporal_supervisor.messages import NoRun, UpdateRefused
 from temporal_supervisor.runtime.connection import ConnectionFailed, connect, namespace_id

@@ -16,7 +16,7 @@ from activities.files.descriptions import (
 from activities.files.file_cache import FileCache, copy_file, local_file
 from activities.files.file_reports import FileReport
 from activities.files.manifest import RunFiles, adopt_files, found_files, put_files, read_manifest, unread_of
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from activities.teams.stored_teams import catalogue
 from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableTools

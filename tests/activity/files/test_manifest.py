@@ -9,7 +9,7 @@ import shutil
 import socket
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,7 +28,8 @@ from activities.files.manifest import (
     put_files,
     read_manifest,
 )
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, open_store
+from activities.store.artifacts import ArtifactMissing, ArtifactStore
+from activities.store.store_urls import open_store
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableTools
@@ -247,7 +248,7 @@ async def test_what_was_deleted_is_made_again(store: ArtifactStore, tmp_path: Pa
 async def test_a_reading_goes_on_when_its_caller_stops_waiting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, begun, may_end, read = FileCache(), asyncio.Queue[str](), asyncio.Event(), FileCache.reports
 
-    async def slow(cache: FileCache, files: Iterable[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
+    async def slow(cache: FileCache, files: list[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
         begun.put_nowait(owner)
         await may_end.wait()
         return await read(cache, files, owner, fetch)

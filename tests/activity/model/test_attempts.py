@@ -15,8 +15,8 @@ from activities.contracts.run_contracts import DependencyRef, RunRef, SubtaskBri
 from activities.contracts.turn_contracts import OtherQuery, ToolResultRef, TurnInput
 from activities.model.conversation import Opening
 from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallOptions, ModelCalls, key_of
-from activities.store.artifacts import open_store
 from activities.store.spending import DailySpend
+from activities.store.store_urls import open_store
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter

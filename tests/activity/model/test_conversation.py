@@ -19,7 +19,8 @@ from activities.model.conversation import (
     visible_messages,
 )
 from activities.model.port import ModelMessage, ModelUsage, user_message
-from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
+from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
+from activities.store.store_urls import open_store
 from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.store_keys import call_key
 

@@ -8,7 +8,8 @@ import pytest
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage, user_message
 from activities.replies.agent_story import AgentStories
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.artifacts import ArtifactStore
+from activities.store.store_urls import open_store
 from temporal_supervisor.supervision.base.store_keys import call_key
 from temporal_supervisor.supervision.contract.status import TraceEvent
 

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from activities.contracts.run_contracts import DependencyRef
-from activities.prompts.agent_prompts import findings_block
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable, open_store
+from activities.prompts.prompt_blocks import findings_block
+from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from activities.store.contents import read_contents
 from activities.store.reading import FindingExcerpt, read_findings, with_findings
 from activities.store.spending import RunSpend, keep_run_spend, keep_sample, newest_samples, run_spends
+from activities.store.store_urls import open_store
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import SupervisionError
 from temporal_supervisor.supervision.base.store_keys import (

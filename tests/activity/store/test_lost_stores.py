@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
+from activities.store.store_urls import open_store
 from temporal_supervisor.supervision.base.store_keys import STORE_ID
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from activities.reuse.begun_runs import BegunRun
 from activities.reuse.earlier_runs import parts_of
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from activities.teams.stored_teams import StoredTeam, StoredTeams, read_team
 from activities.teams.team_files import TeamFiles
 from activities.teams.tool_states import tool_state

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from temporalio.testing import ActivityEnvironment
 
 from activities.heartbeat import beating
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import ToolRun

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from activities.store.artifacts import open_store
+from activities.store.store_urls import open_store
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.contract.status import Status
