@@ -54,6 +54,7 @@ from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.result import Contradiction, Gap, Unsupported
 from temporal_supervisor.supervision.grounding.answer_fields import field_claims
 from temporal_supervisor.supervision.grounding.citations import CitedFindings, with_valid_marks
+from temporal_supervisor.supervision.grounding.parts_left_out import parts_left_out
 from temporal_supervisor.supervision.grounding.sources import Source
 from temporal_supervisor.supervision.grounding.support import check, found_nowhere
 from temporal_supervisor.supervision.replies.loose_json import ALL_JSON
@@ -93,6 +94,7 @@ class SynthesisInput(SupervisorCall):
         return CallTerms(f"synthesis.{self.number}", product, summary, self.max_tokens)
 
 
+_FIX_PART = "Answer it from the findings, or say that they do not have it"
 _FIX_CLAIMS = """\
 Take each as it stands in a finding and cite that, write its calculation beside it, or leave it \
 out"""
@@ -101,12 +103,14 @@ out"""
 class SynthesisReply(SupervisorReply):
     """The answer, and the `bytes` of its whole text; `problems` say why its JSON cannot be used.
 
-    Of the claims of its text so many as are `supported` stand in findings, or in the goal.
+    Of the claims of its text so many as are `supported` stand in findings, or in the goal. What it
+    has nothing for is `left_out`, one sentence for each part of the goal.
     """
 
     answer: Answer = Answer()
     bytes: int = 0
     supported: int = 0
+    left_out: list[str] = []
     contradictions: list[Contradiction] = []
     problems: list[str] = []
     stop_reason: str
@@ -122,12 +126,15 @@ class SynthesisReply(SupervisorReply):
     @property
     def to_fix(self) -> list[str]:
         """Everything with which the answer goes back to its author; empty if it is good."""
+        faults = [*self.problems]
+        for item in self.left_out:
+            faults.append(f"{item}. {_FIX_PART}")
         claims = self.unsupported_claims
-        if not claims:
-            return self.problems
-        shown = "; ".join(claims[: limits.UNSUPPORTED_SHOWN])
-        said = f"these are in no finding, or not in the finding cited beside them: {shown}"
-        return [*self.problems, f"{said}. {_FIX_CLAIMS}"]
+        if claims:
+            shown = "; ".join(claims[: limits.UNSUPPORTED_SHOWN])
+            said = f"these are in no finding, or not in the finding cited beside them: {shown}"
+            faults.append(f"{said}. {_FIX_CLAIMS}")
+        return faults
 
 
 class AnswerDraft(Model):
@@ -197,12 +204,14 @@ wording.
 def better_answer(first: SynthesisReply, second: SynthesisReply) -> SynthesisReply:
     """Returns the second answer, unless it lost what was right in the first, which went back.
 
-    JSON that fits counts most, then the supported claims, then how few are not.
+    JSON that fits counts most, then the supported claims, then the parts of the goal that are
+    answered, then how few claims have no support.
     """
     fits = bool(first.problems) - bool(second.problems)
     gained = second.supported - first.supported
+    answered = len(first.left_out) - len(second.left_out)
     cleared = len(first.unsupported_claims) - len(second.unsupported_claims)
-    differences = [difference for difference in (fits, gained, cleared) if difference]
+    differences = [each for each in (fits, gained, answered, cleared) if each]
     return first if differences and differences[0] < 0 else second
 
 
@@ -403,9 +412,10 @@ def _look_up(
     cited: CitedFindings,
     given: list[str],
 ) -> None:
-    """Writes an answer's citations and unsupported claims into the reply.
+    """Writes an answer's citations, unsupported claims and missing parts into the reply.
 
-    A claim is supported if it is `given`, or in the finding that it cites.
+    A claim is supported if it is `given`, or in the finding that it cites. First of what is given
+    is the goal.
     """
     if call.mode != "digest":
         reply.answer.citations = list(islice(cited.citations(text, citable), limits.CITATIONS))
@@ -422,6 +432,9 @@ def _look_up(
     for path, said in islice(missing, limits.UNSUPPORTED_SHOWN):
         unsupported.append(Unsupported(text=said, where=path))
     reply.answer.unsupported = unsupported
+    # JSON may have what the text lacks.
+    if call.mode == "final" and call.answer_schema_ref is None:
+        reply.left_out = parts_left_out(given[0], text)
 
 
 def _citable(call: SynthesisInput, plan: Plan) -> set[str]:

@@ -129,6 +129,8 @@ _NEGATIVE = re.compile(
 )
 # Names of tools, columns and files.
 _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")
+_DECADE = re.compile(r"\b(\d{3})0['’]?(?:s|er)\b")  # "the 1990s", "die 1990er"
+_YEAR = re.compile(r"\d{4}")
 _CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
 
 
@@ -156,7 +158,7 @@ def is_empty(
     """
     if hands_in_code and any(block[1].strip() for block in _CODE.finditer(text)):
         return False
-    if len(text) > _LONG_CHARS or any(claim not in asked for claim in claims):
+    if len(text) > _LONG_CHARS or any(not _is_given(claim, asked) for claim in claims):
         return False
     given = words_of(asked)
     clauses = [*_clauses(text)]
@@ -172,6 +174,14 @@ def is_echo(text: str, rules: str) -> bool:
     long_ones = [clause for clause in clauses if len(clause) >= _ECHO_CHARS]
     copied = [clause for clause in long_ones if clause in said]
     return len(copied) > len(long_ones) / 2
+
+
+def _is_given(claim: str, asked: str) -> bool:
+    """True if a claim is in the subtask's text, as 1999 is in "the 1990s"."""
+    if claim in asked:
+        return True
+    decades = {decade[1] for decade in _DECADE.finditer(asked)}
+    return _YEAR.fullmatch(claim) is not None and claim[:3] in decades
 
 
 def _clauses(text: str) -> Iterator[str]:
@@ -202,4 +212,5 @@ def _says_something(clause: str, asked: str, given: set[str]) -> bool:
     names = (name for name in names_in(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)
     if any(name not in asked for name in names):
         return True
-    return len(own - given) > _OWN_WORDS
+    further = [word for word in own - given if not _is_given(word, asked)]
+    return len(further) > _OWN_WORDS

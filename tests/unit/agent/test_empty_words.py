@@ -144,3 +144,14 @@ _QUERY = "```sql\nSELECT crop FROM harvest WHERE kg < 0\n```"
 )
 def test_a_query_that_is_only_written_down_is_no_finding(text: str, asks: bool) -> None:
     assert only_asks_to_query(text) is asks
+
+
+def test_the_years_of_a_decade_that_the_subtask_names_are_no_content() -> None:
+    text = (
+        "I have already searched for documents on life expectancy and found the passages that explain why life "
+        "expectancy sometimes falls in Botswana from 1990 to 1999."
+    )
+    asked = "Why did life expectancy in Botswana fall in the {}?"
+
+    assert is_empty(text, asked.format("1990s"), ["1990", "1999"])
+    assert not is_empty(text, asked.format("1980s"), ["1990", "1999"])
