@@ -79,17 +79,22 @@ async def cancel_run(run: Run) -> tuple[str, int]:
     """Cancels a run or an eval, and returns a message and the exit code."""
     described = await run.describe()
     is_eval = described.workflow_type == EVAL_TYPE
-    if is_open(described if is_eval else await run.require()):
+    if not is_eval:
+        described = await run.require()
+    if is_open(described):
         await run.cancel()
         with contextlib.suppress(TimeoutError, WorkflowFailureError):
             async with asyncio.timeout(_CANCEL_WAIT.total_seconds()):
                 await run.handle.result()
+
     after = await run.describe()
     if is_open(after):
         return f"run '{run.id}' will be cancelled as soon as a worker takes it up", DONE
-    what, helps = ("eval", hint("eval", run.id)) if is_eval else ("run", hint("result", short_id(run.id)))
-    said = f"{what} '{run.id}' is {state_word(after)}; its result: {helps}"
-    return said, DONE if state_word(after) == "cancelled" else FAILED
+    state = state_word(after)
+    code = DONE if state == "cancelled" else FAILED
+    if is_eval:
+        return f"eval '{run.id}' is {state}; its result: {hint('eval', run.id)}", code
+    return f"run '{run.id}' is {state}; its result: {hint('result', short_id(run.id))}", code
 
 
 async def extend(
@@ -99,12 +104,13 @@ async def extend(
     budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
 ) -> Report:
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
-    budget = {"tokens": budget_tokens, "usd": budget_usd}
-    given = {name: new for name, new in budget.items() if new is not None} or None
-    if not given and not deadline:
-        raise CommandFailed(BAD_INPUT, "nothing to extend: give --deadline, --budget-tokens or --budget-usd")
+    totals = {"tokens": budget_tokens, "usd": budget_usd}
+    budget = {unit: total for unit, total in totals.items() if total is not None}
+    if not budget and not deadline:
+        options = "--deadline, --budget-tokens or --budget-usd"
+        raise CommandFailed(BAD_INPUT, f"nothing to extend: give {options}")
     until = deadline and seconds(deadline)
-    return await send_update(run, ExtendLimits, deadline=until, budget=given)
+    return await send_update(run, ExtendLimits, deadline=until, budget=budget or None)
 
 
 async def pause(
@@ -159,48 +165,48 @@ async def send_update(run: Run, kind: type[Update], subtask: str = "*", **fields
 async def require_open(run: Run) -> None:
     """Raises CommandFailed if the run has ended."""
     described = await run.require()
-    if not is_open(described):
-        raise CommandFailed(FAILED, _already_ended(run.id, state_word(described)))
+    if is_open(described):
+        return
+    another = f"start another one with {hint('run', 'GOAL')}"
+    helps = f"{another}, or go back in this one with `temporal workflow reset`"
+    ended = f"run '{run.id}' has ended ({state_word(described)})"
+    raise CommandFailed(FAILED, f"{ended}, so it can't be changed: {helps}")
 
 
-def _already_ended(run_id: str, state: str) -> str:
-    again = f"start another one with {hint('run', 'GOAL')}, or go back in this one with `temporal workflow reset`"
-    return f"run '{run_id}' has ended ({state}), so it can't be changed: {again}"
-
-
-_ONE = 2  # words name one thing that waits: RUN_ID ID
+_NAME_WORDS = 2  # at most, to name one wait: RUN_ID ID
 _LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")  # as JSON writes it
 _HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
 
 
 async def inbox_report(
-    access: Access, owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None
+    access: Access,
+    owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None,
 ) -> Report:
     """List what waits for a person, in all open runs."""
     client = await access.client()
     found = await inbox(client, owner)
     data = [{"run_id": item.run_id, "goal": item.goal, **item.wait.model_dump(mode="json")} for item in found.items]
-    notes = [f"run '{run_id}' does not say what waits in it: {NO_WORKER}" for run_id in found.unanswered]
+    notes = []
+    for run_id in found.unanswered:
+        notes.append(f"run '{run_id}' does not say what waits in it: {NO_WORKER}")
     if not found.items:
-        notes.append("nothing waits for a person" + (f" in runs of '{owner}'" if owner else ""))
-    return Report(data, list(_inbox_rows(found.items)), notes)
+        whose = f" in runs of '{owner}'" if owner else ""
+        notes.append(f"nothing waits for a person{whose}")
+    return Report(data, _inbox_rows(found.items), notes)
 
 
-def _inbox_rows(items: Sequence[Item]) -> Iterator[ScreenRow | Text]:
-    rows = [
-        (
-            _day(wait.since),
-            short_id(run_id),
-            wait.id,
-            f"{wait.kind}: {wait.prompt_preview}",
-            _time_left(wait.expires_at),
-        )
-        for run_id, wait in ((item.run_id, item.wait) for item in items)
-    ]
-    if rows:
-        names = ["since", "run", "id", "what is asked", "until"]
-        yield TextTable(names, rows, wide="what is asked")
-        yield Text(_HOW, style="dim")
+def _inbox_rows(items: Sequence[Item]) -> list[ScreenRow | Text]:
+    """Returns the table of waits, and the commands that decide them."""
+    if not items:
+        return []
+    cells = []
+    for item in items:
+        wait = item.wait
+        asked = f"{wait.kind}: {wait.prompt_preview}"
+        since, until = _day(wait.since), _time_left(wait.expires_at)
+        cells.append([since, short_id(item.run_id), wait.id, asked, until])
+    names = ["since", "run", "id", "what is asked", "until"]
+    return [TextTable(names, cells, wide="what is asked"), Text(_HOW, style="dim")]
 
 
 async def show_report(access: Access, words: Words) -> Report:
@@ -233,55 +239,68 @@ class WholeItem:
 async def whole_item(access: Access, item: Item) -> WholeItem:
     """Returns a wait with its whole content. Raises UpdateRefused if it no longer waits."""
     run = Run(await access.client(), item.run_id)
-    whole = await run.asked(item.wait.id)
-    content = whole.content
-    if content is None and whole.wait.content_ref:
-        stored = await (await access.store()).get(whole.wait.content_ref)
-        content = stored.decode("utf-8", "replace")
-    plan = await plan_page(run, await access.store()) if whole.wait.kind == "plan" else None
-    text = _pretty(whole.wait.prompt_preview if content is None else content)
-    asker, findings = await _role_and_findings(access, run, whole.wait)
-    for name, found in findings.items():
-        text += f"\n\nthe whole finding of {name}:\n\n{revealed(found)}"
-    return WholeItem(item, whole, content, text, asker, findings, plan)
+    asked = await run.asked(item.wait.id)
+    wait = asked.wait
+    content = asked.content
+    if content is None and wait.content_ref:
+        store = await access.store()
+        content = (await store.get(wait.content_ref)).decode("utf-8", "replace")
+
+    plan = None
+    if wait.kind == "plan":
+        plan = await plan_page(run, await access.store())
+
+    asker, findings = await _role_and_findings(access, run, wait)
+    text = _pretty(wait.prompt_preview if content is None else content)
+    for name, finding in findings.items():
+        text += f"\n\nthe whole finding of {name}:\n\n{revealed(finding)}"
+    return WholeItem(item, asked, content, text, asker, findings, plan)
 
 
 async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
     """Returns a wait with its whole content and the commands that decide it."""
-    shown = await whole_item(access, item)
-    whole = shown.asked
+    whole = await whole_item(access, item)
+    data = {
+        "run_id": item.run_id,
+        "goal": item.goal,
+        **whole.asked.model_dump(mode="json"),
+        "content": whole.content,
+    }
+    if whole.findings:
+        data["findings"] = whole.findings
+    return Report(data, list(_item_rows(whole, commands=commands)))
 
-    def rows() -> Iterator[RenderableType]:
-        wait = whole.wait
-        yield f"{AWAITED[wait.kind]}: {short_id(item.run_id)} {wait.id}"
-        yield f"run {item.run_id}: {item.goal}"
-        until = f", until {_time_left(wait.expires_at)}" if wait.expires_at else ""
-        yield f"asked by {shown.asker} since {_day(wait.since)}{until}"
-        if wait.kind == "tool":
-            name = safe_line(wait.prompt_preview.partition(" ")[0], limits.LINE_BYTES)
-            yield Text(f"tool: {name}", style="bold")
-        if wait.after:
-            yield Text(f"! {safe_line(wait.after, limits.PARAGRAPH_BYTES)}", style="yellow")
-        if wait.arguments_sha256:
-            yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
-        if commands:
-            yield f"SHA-256 of all that is shown, and of where it came from: {wait.sha256}"
-        yield ""
-        if shown.plan is not None:
-            yield from shown.plan.rows()
-        else:
-            yield Text(shown.text)
-            yield from (Text(f"! {note}", style="yellow") for note in shown.notes)
-        yield ""
-        if wait.choices and wait.kind == "question":
-            yield "choices: " + " | ".join(wait.choices)
-        yield from way_rows(item.run_id, wait) if commands else ()
 
-    parts: dict[str, object] = {"content": shown.content}
-    if shown.findings:
-        parts["findings"] = shown.findings
-    data = {"run_id": item.run_id, "goal": item.goal, **whole.model_dump(mode="json"), **parts}
-    return Report(data, list(rows()))
+def _item_rows(whole: WholeItem, *, commands: bool) -> Iterator[RenderableType]:
+    """Yields the head of a wait, its content, and the choices."""
+    run_id, wait = whole.item.run_id, whole.asked.wait
+    yield f"{AWAITED[wait.kind]}: {short_id(run_id)} {wait.id}"
+    yield f"run {run_id}: {whole.item.goal}"
+    until = f", until {_time_left(wait.expires_at)}" if wait.expires_at else ""
+    yield f"asked by {whole.asker} since {_day(wait.since)}{until}"
+
+    if wait.kind == "tool":
+        name = safe_line(wait.prompt_preview.partition(" ")[0], limits.LINE_BYTES)
+        yield Text(f"tool: {name}", style="bold")
+    if wait.after:
+        yield Text(f"! {safe_line(wait.after, limits.PARAGRAPH_BYTES)}", style="yellow")
+    if wait.arguments_sha256:
+        yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
+    if commands:
+        yield f"SHA-256 of all that is shown, and of where it came from: {wait.sha256}"
+
+    yield ""
+    if whole.plan is not None:
+        yield from whole.plan.rows()
+    else:
+        yield Text(whole.text)
+        yield from (Text(f"! {note}", style="yellow") for note in whole.notes)
+    yield ""
+
+    if wait.choices and wait.kind == "question":
+        yield "choices: " + " | ".join(wait.choices)
+    if commands:
+        yield from way_rows(run_id, wait)
 
 
 async def _role_and_findings(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
@@ -292,15 +311,23 @@ async def _role_and_findings(access: Access, run: Run, wait: Wait) -> tuple[str,
     if wait.subtask_id is None:
         return "the supervisor", {}
     level, subtask_id = await run.level(wait.subtask_id)
-    reports = {report.id: report for report in (await level.own_status()).subtasks}
+    status = await level.own_status()
+    reports = {report.id: report for report in status.subtasks}
     asking = reports[subtask_id]
-    built_on = [reports[name] for name in asking.depends_on if name in reports] if wait.kind == "finding" else []
+    asker = f"{wait.subtask_id} ({asking.role})"
+    if wait.kind != "finding":
+        return asker, {}
+
+    built_on = [reports[name] for name in asking.depends_on if name in reports]
     refs = {report.id: report.finding.text_ref for report in built_on if report.finding}
     store = await access.store_or_none() if refs else None
-    texts = dict[str, str]()
-    with contextlib.suppress(ArtifactError):  # this environment may name another store
-        texts = {name: (await store.get(ref)).decode("utf-8", "replace") for name, ref in refs.items() if store}
-    return f"{wait.subtask_id} ({asking.role})", texts
+    if store is None:
+        return asker, {}
+    try:
+        stored = {name: await store.get(ref) for name, ref in refs.items()}
+    except ArtifactError:  # this environment may name another store
+        return asker, {}
+    return asker, {name: text.decode("utf-8", "replace") for name, text in stored.items()}
 
 
 def way_rows(run_id: str, wait: Wait) -> list[Text]:
@@ -325,16 +352,17 @@ async def decision_report(
     the beginning of its hash, if known.
     """
     item = await _find_wait(access, words)
-    if seen is not None and not (seen and item.wait.sha256.startswith(seen)):
-        look = hint("show", short_id(item.run_id), item.wait.id)
-        raise CommandFailed(
-            FAILED, f"'{item.wait.id}' shows something else now, with the hash {item.wait.sha256}: {look}"
-        )
+    wait = item.wait
+    if seen is not None and not (seen and wait.sha256.startswith(seen)):
+        look = hint("show", short_id(item.run_id), wait.id)
+        changed = f"'{wait.id}' shows something else now, with the hash {wait.sha256}"
+        raise CommandFailed(FAILED, f"{changed}: {look}")
+
     run = Run(await access.client(), item.run_id)
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
-    answer = await run.decide(item.wait, word, text, plan=edited, by=by)
-    data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
-    return Report(data, [decision_sentence(run.id, item.wait.id, answer.message)])
+    answer = await run.decide(wait, word, text, plan=edited, by=by)
+    data = {"run_id": run.id, "id": wait.id, "message": answer.message}
+    return Report(data, [decision_sentence(run.id, wait.id, answer.message)])
 
 
 _DONE_WORDS = {
@@ -361,32 +389,40 @@ async def approve(
     sha256: Seen = None,
 ) -> Report:
     """Approve a plan or a tool call, or many: RUN_ID ID ID..."""
-    if len(words) > _ONE and plan is None and sha256 is None:
+    if len(words) > _NAME_WORDS and plan is None and sha256 is None:
         return await _many_report(access, words, "approve", None, by)
     return await decision_report(access, words, "approve", None, by, plan=plan, seen=sha256)
 
 
 async def deny(access: Access, words: Many, by: By, why: Why = None, sha256: Seen = None) -> Report:
     """Deny a tool call, with a word to the model, or reject a plan; or many calls: RUN_ID ID ID..."""
-    if len(words) > _ONE and sha256 is None:
+    if len(words) > _NAME_WORDS and sha256 is None:
         return await _many_report(access, words, "deny", why, by)
     return await decision_report(access, words, "deny", why, by, seen=sha256)
 
 
-async def _many_report(access: Access, words: Sequence[str], word: str, text: str | None, by: str) -> Report:
+async def _many_report(
+    access: Access,
+    words: Sequence[str],
+    word: str,
+    text: str | None,
+    by: str,
+) -> Report:
     """Makes one decision about many waits of a run, and returns the replies."""
     run_word, *wait_ids = words
     client = await access.client()
     run = Run(client, await find_run(client, run_word))
     await require_open(run)
-    here = {item.wait.id: item for item in await run.waiting()}
-    if unknown := [wait_id for wait_id in wait_ids if wait_id not in here]:
+
+    here = {item.wait.id: item.wait for item in await run.waiting()}
+    unknown = [wait_id for wait_id in wait_ids if wait_id not in here]
+    if unknown:
         raise CommandFailed(FAILED, _nothing_waits(unknown[0], here))
-    waits = [here[wait_id].wait for wait_id in dict.fromkeys(wait_ids)]
+    waits = [here[wait_id] for wait_id in dict.fromkeys(wait_ids)]
     replies = await run.decide_all(waits, word, text, by=by)
-    run_id = run.id
-    data = {"run_id": run_id, "decisions": [reply.model_dump() for reply in replies]}
-    lines = [decision_sentence(run_id, reply.id, reply.message) for reply in replies]
+
+    data = {"run_id": run.id, "decisions": [reply.model_dump() for reply in replies]}
+    lines = [decision_sentence(run.id, reply.id, reply.message) for reply in replies]
     code = DONE if all(reply.accepted for reply in replies) else FAILED
     return Report(data, lines, code=code)
 
@@ -402,8 +438,11 @@ async def reply_report(
     if file is None and len(words) < 2:
         example = hint("reply", "ID", "TEXT")
         raise CommandFailed(BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {example}")
-    text = read_text_file(file).decode("utf-8-sig") if file else words[-1]
-    return await decision_report(access, words if file else words[:-1], "reply", text, by, seen=sha256)
+    if file is not None:
+        text = read_text_file(file).decode("utf-8-sig")
+    else:
+        *words, text = words
+    return await decision_report(access, words, "reply", text, by, seen=sha256)
 
 
 async def _find_wait(access: Access, words: Sequence[str]) -> Item:
@@ -412,8 +451,10 @@ async def _find_wait(access: Access, words: Sequence[str]) -> Item:
     Raises CommandFailed with the current waits if there is none.
     """
     client = await access.client()
-    if len(words) not in (1, 2):
-        raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
+    if not 1 <= len(words) <= _NAME_WORDS:
+        names = "name one thing that waits, as ID or RUN ID"
+        raise CommandFailed(BAD_INPUT, f"{names}: {hint('inbox')} lists them")
+
     *run_words, wait_id = words
     if run_words:
         run = Run(client, await find_run(client, run_words[0]))
@@ -421,13 +462,16 @@ async def _find_wait(access: Access, words: Sequence[str]) -> Item:
         here = await run.waiting()
     else:
         here = (await inbox(client)).items
+
     items = [item for item in here if item.wait.id == wait_id] or _only_wait_of(wait_id, here)
+    if not items:
+        ids = dict.fromkeys(item.wait.id for item in here)
+        raise CommandFailed(FAILED, _nothing_waits(wait_id, ids))
     if len(items) > 1:
         runs = ", ".join(short_id(item.run_id) for item in items)
         first = hint("show", short_id(items[0].run_id), wait_id)
-        raise CommandFailed(BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}")
-    if not items:
-        raise CommandFailed(FAILED, _nothing_waits(wait_id, dict.fromkeys(item.wait.id for item in here)))
+        several = f"'{wait_id}' waits in several runs ({runs})"
+        raise CommandFailed(BAD_INPUT, f"{several}: name the run, too, as in {first}")
     return items[0]
 
 
@@ -438,16 +482,20 @@ def _only_wait_of(subtask: str, here: Sequence[Item]) -> list[Item]:
 
 
 def _nothing_waits(wait_id: str, ids: Iterable[str]) -> str:
+    """Returns the error for an unknown id, with the ids of what waits."""
     known = ", ".join(ids)
     if not known:
-        return f"nothing waits for a person, as far as Workers say: {hint('inbox')} shows what does"
+        nothing = "nothing waits for a person, as far as Workers say"
+        return f"{nothing}: {hint('inbox')} shows what does"
     return f"nothing with the id '{wait_id}' waits for a person; what does: {known}"
 
 
 def _pretty(text: str) -> str:
     """Returns a text to be decided about: JSON on several lines, and nothing hidden."""
     with contextlib.suppress(ValueError, RecursionError):  # a question may be brackets only
-        text = _LINE_END.sub("\\g<0>\n      ", json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+        value = json.loads(text)
+        spread = json.dumps(value, indent=2, ensure_ascii=False)
+        text = _LINE_END.sub("\\g<0>\n      ", spread)
     return revealed(text)
 
 
@@ -460,6 +508,7 @@ def _time_left(at: str | None) -> str:
     if at is None:
         return ""
     left = datetime.fromisoformat(at) - datetime.now(UTC)
-    days = round(left / timedelta(days=1))
-    shown = counted(days, "day") if left >= timedelta(days=1) else duration(left.total_seconds())
+    shown = duration(left.total_seconds())
+    if left >= timedelta(days=1):
+        shown = counted(round(left / timedelta(days=1)), "day")
     return f"{_day(at)} ({shown} left)"
