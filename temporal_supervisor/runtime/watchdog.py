@@ -69,7 +69,7 @@ class Watchdog:
             if self._loop is None or self._loop.is_closed():
                 continue
             if self._silent_ticks * tick >= silence:
-                self._end(f"the event loop has been silent for {silence:g} s")
+                self._end_process()
             self._silent_ticks += 1
             with contextlib.suppress(RuntimeError):  # closed just now
                 self._loop.call_soon_threadsafe(self._answer)
@@ -77,10 +77,11 @@ class Watchdog:
     def _answer(self) -> None:
         self._silent_ticks = 0
 
-    def _end(self, reason: str) -> NoReturn:
+    def _end_process(self) -> NoReturn:
         """Ends the process at once and writes the reason, its work, and the stacks of threads."""
+        silent = f"the event loop has been silent for {limits.LOOP_SILENCE.total_seconds():g} s"
         ends = "this process ends, other Workers continue its work"
-        os.write(2, f"watchdog: {reason}: {ends}\n".encode())
+        os.write(2, f"watchdog: {silent}: {ends}\n".encode())
         tasks = asyncio.all_tasks(self._loop) if self._loop else ()
         names = [task.get_name() for task in tasks]
         # activities, as `heartbeat` names them

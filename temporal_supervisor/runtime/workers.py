@@ -94,14 +94,14 @@ def workers(
     run_activities: Sequence[Callable[..., Any]],
     model_activities: Sequence[Callable[..., Any]],
     tool_activities: Sequence[Callable[..., Any]],
-    interceptors: Sequence[Interceptor] = (),
-    model_rate: float | None = None,
-    model_slots: int = limits.MODEL_SLOTS,
-    pool: str | None = None,
-    strict_sandbox: bool = True,
-    build_id: str | None = None,
-    store_id: str | None = None,
-    teams: str = "",
+    interceptors: Sequence[Interceptor],
+    model_rate: float | None,
+    model_slots: int,
+    pool: str | None,
+    strict_sandbox: bool,
+    build_id: str | None,
+    store_id: str | None,
+    teams: str,
 ) -> list[Worker]:
     """Returns one Worker for each queue.
 

@@ -65,7 +65,8 @@ Seen = Annotated[str | None, typer.Option("--sha256", help="what `show` printed:
 By = Annotated[str, typer.Option(help="who says so", default_factory=user_name, show_default="the user")]
 Why = Annotated[str | None, typer.Option(help="a comment")]
 SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
-_CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
+# A cancelled run closes in under a second, after a Worker restart in some.
+_CANCEL_WAIT = timedelta(seconds=20)
 
 
 async def cancel(run: RunId) -> int:
@@ -185,7 +186,10 @@ async def inbox_report(
     """List what waits for a person, in all open runs."""
     client = await access.client()
     found = await inbox(client, owner)
-    data = [{"run_id": item.run_id, "goal": item.goal, **item.wait.model_dump(mode="json")} for item in found.items]
+    data = []
+    for item in found.items:
+        wait = item.wait.model_dump(mode="json")
+        data.append({"run_id": item.run_id, "goal": item.goal, **wait})
     notes = []
     for run_id in found.unanswered:
         notes.append(f"run '{run_id}' does not say what waits in it: {NO_WORKER}")
@@ -378,7 +382,9 @@ def decision_sentence(run_id: str, wait_id: str, message: str) -> str:
     """Returns the outcome of a decision in a sentence; other messages stay as they are."""
     _, _, choice = message.partition(f"{wait_id}: ")
     done = _DONE_WORDS.get(choice)
-    return f"{done} {wait_id} of run {short_id(run_id)}" if done else f"run {short_id(run_id)}: {message}"
+    if done is None:
+        return f"run {short_id(run_id)}: {message}"
+    return f"{done} {wait_id} of run {short_id(run_id)}"
 
 
 async def approve(
@@ -436,8 +442,8 @@ async def reply_report(
 ) -> Report:
     """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
     if file is None and len(words) < 2:
-        example = hint("reply", "ID", "TEXT")
-        raise CommandFailed(BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {example}")
+        helps = f"give the text in quotes, or --file F, as in {hint('reply', 'ID', 'TEXT')}"
+        raise CommandFailed(BAD_INPUT, f"no reply: {helps}")
     if file is not None:
         text = read_text_file(file).decode("utf-8-sig")
     else:

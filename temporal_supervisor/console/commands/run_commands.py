@@ -135,7 +135,7 @@ async def _is_decided(run: Run, page: PlanPage, wait: Wait) -> bool:
     if key not in _WORDS:
         return False
 
-    plan = await _edit_plan(run, page.plan) if key == "e" else None
+    plan = await _changed_plan(run, page.plan) if key == "e" else None
     text = rest.strip().strip('"') or None
     await run.decide(wait, _WORDS[key], text, plan=plan, by=user_name())
     if plan is None:
@@ -164,27 +164,33 @@ async def _read_line(run: Run, prompt: str, wait: Wait) -> str | None:
         loop.remove_reader(sys.stdin.fileno())
 
 
-async def _edit_plan(run: Run, plan: Plan) -> Plan:
-    """Returns the plan as edited by the person.
+async def _changed_plan(run: Run, plan: Plan) -> Plan:
+    """Returns the plan as changed by the person.
 
     Raises CommandFailed if it can't run, or is unchanged.
     """
-    file = _edited_file(run)
-    if not file.exists():
-        file.write_text(safe_json(plan.model_dump(mode="json")), encoding="utf-8")
-    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-    await (await asyncio.create_subprocess_exec(*editor, str(file))).wait()
-    edited = parsed_plan(read_text_file(file), str(file))
+    edited = await edit_plan(plan, _edited_file(run))
     if edited == plan:
         raise CommandFailed(BAD_INPUT, "nothing was changed")
     return edited
 
 
-def _edited_file(run: Run) -> Path:
-    """Returns the path of a plan while a person edits it.
+async def edit_plan(plan: Plan, file: Path) -> Plan:
+    """Opens a plan in the person's editor, and returns it as they left it.
 
-    After a refusal the editor opens it again as it was left.
+    If the file is there, it is opened as it is: an edited plan that could not run. Raises
+    CommandFailed if the plan can't run.
     """
+    if not file.exists():
+        file.write_text(safe_json(plan.model_dump(mode="json")), encoding="utf-8")
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    editing = await asyncio.create_subprocess_exec(*editor, str(file))
+    await editing.wait()
+    return parsed_plan(read_text_file(file), str(file))
+
+
+def _edited_file(run: Run) -> Path:
+    """Returns the path of a plan while a person edits it."""
     return cache_dir() / f"plan-of-{encode(run.id)}.json"
 
 
@@ -206,7 +212,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="the answer alone, an
 _HINT = "Ctrl-C leaves the run going"
 _OF_WORKERS = "pass --queue-anyway if Workers have one of this name"
 _LOOK = timedelta(seconds=2)  # between two looks at whether a plan that is asked about still waits
-_LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has just said that it is ready
+_LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that is ready
 
 
 async def run_goal(
@@ -397,7 +403,12 @@ async def require_team(workers: Polled, wanted: RunRequest, settings: Settings) 
         raise CommandFailed(BAD_INPUT, f"the plan cannot run: {'; '.join(problems)}")
 
 
-async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet: Quiet = False) -> Report:
+async def follow_run(
+    run: AnyRun,
+    access: Access,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> Report:
     """Follow a run to its end and print its answer."""
     return await _follow_to_end(run, access, as_json, quiet=quiet)
 

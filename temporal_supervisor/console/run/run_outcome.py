@@ -32,7 +32,12 @@ def exit_code(outcome: RunOutcome) -> int:
     return _CODES.get(outcome.state, DONE)
 
 
-async def outcome_so_far(run: Run, store: ArtifactStore | None, *, wait: bool = False) -> RunOutcome:
+async def outcome_so_far(
+    run: Run,
+    store: ArtifactStore | None,
+    *,
+    wait: bool = False,
+) -> RunOutcome:
     """Returns the end of a run, or the present result of an open one.
 
     With `wait` it waits for the end. Raises NoRun and NoAnswer.
