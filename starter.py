@@ -16,6 +16,7 @@ except ModuleNotFoundError as missing:
 
 from temporal_supervisor.console.base.command import Access, access
 from temporal_supervisor.console.base.terminal import Report, print_out
+from temporal_supervisor.console.commands import list_commands as lists
 from temporal_supervisor.console.commands import people_commands as people
 from temporal_supervisor.console.commands import report_commands as reports
 from temporal_supervisor.console.commands import store_commands as stores
@@ -76,8 +77,8 @@ app.command("artifacts")(command(artifacts_report))
 app.command("artifact")(command(print_artifact))
 app.command("inspect")(command(inspect_files))
 app.command("verify")(command(verify_run))
-app.command("list")(command(reports.list_report))
-app.command("spend")(command(reports.spend_report))
+app.command("list")(command(lists.list_report))
+app.command("spend")(command(lists.spend_report))
 app.command("cancel")(command(people.cancel))
 app.command("extend")(command(people.extend))
 app.command("repair")(command(repair))

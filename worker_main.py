@@ -57,8 +57,8 @@ from workflows.eval_workflow import EvalWorkflow
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
+# The file of the cache folder that health checks read: a Worker that serves keeps touching it.
 SERVING = "serving"
-"""The file of the cache folder that health checks read: a Worker that serves keeps touching it."""
 _BEAT_SECONDS = 5.0
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
 _NO_MODEL = (

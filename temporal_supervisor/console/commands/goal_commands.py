@@ -14,9 +14,9 @@ from temporalio.client import Client
 from activities.files.manifest import MANIFEST_TYPE, put_files
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, counted, indented, print_err, safe_line
-from temporal_supervisor.console.commands.run_commands import require_workers
 from temporal_supervisor.console.commands.team_commands import team_files
 from temporal_supervisor.console.run.request_options import data_files
+from temporal_supervisor.console.run.required_workers import require_workers
 from temporal_supervisor.console.run.team_goals import GOALS, TeamGoal, TeamGoals, read_goals
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
 from temporal_supervisor.outcomes import RunFailed

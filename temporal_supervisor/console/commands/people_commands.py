@@ -2,10 +2,7 @@
 
 import asyncio
 import contextlib
-import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +13,6 @@ from rich.text import Text
 from temporalio.client import WorkflowFailureError
 
 from activities.contracts.eval_contracts import EVAL_TYPE
-from activities.store.artifacts import ArtifactError
 from temporal_supervisor.client import Item, inbox
 from temporal_supervisor.console.base.command import (
     BAD_INPUT,
@@ -33,21 +29,19 @@ from temporal_supervisor.console.base.terminal import (
     TextTable,
     counted,
     duration,
-    look_alikes,
     print_err,
-    revealed,
     safe_line,
 )
 from temporal_supervisor.console.run.command_line import RunId
 from temporal_supervisor.console.run.found_runs import find_run, short_id
 from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file, seconds
 from temporal_supervisor.console.run.standstill import ways_to_decide
-from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
+from temporal_supervisor.console.view.whole_item import WholeItem, whole_item
 from temporal_supervisor.messages import NO_WORKER
 from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.contract.status import Asked, Wait
+from temporal_supervisor.supervision.contract.status import Wait
 from temporal_supervisor.supervision.contract.updates import (
     ExtendLimits,
     Pause,
@@ -175,7 +169,6 @@ async def require_open(run: Run) -> None:
 
 
 _NAME_WORDS = 2  # at most, to name one wait: RUN_ID ID
-_LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")  # as JSON writes it
 _HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
 
 
@@ -216,49 +209,6 @@ def _inbox_rows(items: Sequence[Item]) -> list[ScreenRow | Text]:
 async def show_report(access: Access, words: Words) -> Report:
     """Show all of what is asked: a plan, a tool call, a question."""
     return await item_report(access, await _find_wait(access, words))
-
-
-@dataclass(frozen=True)
-class WholeItem:
-    """A wait with its whole content: `text` with hidden characters made visible.
-
-    `plan` is set for a wait for approval. `asker` is the role that asks, and `findings` are those
-    that a person's finding builds on.
-    """
-
-    item: Item
-    asked: Asked
-    content: str | None
-    text: str
-    asker: str
-    findings: dict[str, str]
-    plan: PlanPage | None = None
-
-    @property
-    def notes(self) -> list[str]:
-        """A line for each letter in the text that looks like another one."""
-        return [f"looks like a Latin letter: {note}" for note in look_alikes(self.text)]
-
-
-async def whole_item(access: Access, item: Item) -> WholeItem:
-    """Returns a wait with its whole content. Raises UpdateRefused if it no longer waits."""
-    run = Run(await access.client(), item.run_id)
-    asked = await run.asked(item.wait.id)
-    wait = asked.wait
-    content = asked.content
-    if content is None and wait.content_ref:
-        store = await access.store()
-        content = (await store.get(wait.content_ref)).decode("utf-8", "replace")
-
-    plan = None
-    if wait.kind == "plan":
-        plan = await plan_page(run, await access.store())
-
-    asker, findings = await _role_and_findings(access, run, wait)
-    text = _pretty(wait.prompt_preview if content is None else content)
-    for name, finding in findings.items():
-        text += f"\n\nthe whole finding of {name}:\n\n{revealed(finding)}"
-    return WholeItem(item, asked, content, text, asker, findings, plan)
 
 
 async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
@@ -305,33 +255,6 @@ def _item_rows(whole: WholeItem, *, commands: bool) -> Iterator[RenderableType]:
         yield "choices: " + " | ".join(wait.choices)
     if commands:
         yield from way_rows(run_id, wait)
-
-
-async def _role_and_findings(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
-    """Returns the asking role, and the whole texts of the findings to build on.
-
-    The wait's own `content` has only their summaries.
-    """
-    if wait.subtask_id is None:
-        return "the supervisor", {}
-    level, subtask_id = await run.level(wait.subtask_id)
-    status = await level.own_status()
-    reports = {report.id: report for report in status.subtasks}
-    asking = reports[subtask_id]
-    asker = f"{wait.subtask_id} ({asking.role})"
-    if wait.kind != "finding":
-        return asker, {}
-
-    built_on = [reports[name] for name in asking.depends_on if name in reports]
-    refs = {report.id: report.finding.text_ref for report in built_on if report.finding}
-    store = await access.store_or_none() if refs else None
-    if store is None:
-        return asker, {}
-    try:
-        stored = {name: await store.get(ref) for name, ref in refs.items()}
-    except ArtifactError:  # this environment may name another store
-        return asker, {}
-    return asker, {name: text.decode("utf-8", "replace") for name, text in stored.items()}
 
 
 def way_rows(run_id: str, wait: Wait) -> list[Text]:
@@ -494,15 +417,6 @@ def _nothing_waits(wait_id: str, ids: Iterable[str]) -> str:
         nothing = "nothing waits for a person, as far as Workers say"
         return f"{nothing}: {hint('inbox')} shows what does"
     return f"nothing with the id '{wait_id}' waits for a person; what does: {known}"
-
-
-def _pretty(text: str) -> str:
-    """Returns a text to be decided about: JSON on several lines, and nothing hidden."""
-    with contextlib.suppress(ValueError, RecursionError):  # a question may be brackets only
-        value = json.loads(text)
-        spread = json.dumps(value, indent=2, ensure_ascii=False)
-        text = _LINE_END.sub("\\g<0>\n      ", spread)
-    return revealed(text)
 
 
 def _day(at: str) -> str:

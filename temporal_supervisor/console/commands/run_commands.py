@@ -5,7 +5,6 @@ import contextlib
 import os
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
@@ -23,12 +21,10 @@ from activities.teams.team_files import TeamFiles
 from temporal_supervisor.console.base.command import (
     BAD_INPUT,
     FAILED,
-    UNREACHABLE,
     WAITS,
     Access,
     CommandFailed,
     hint,
-    server_address,
     user_name,
     web_address,
 )
@@ -46,8 +42,9 @@ from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.found_runs import short_id
-from temporal_supervisor.console.run.pollers import Polled, read_pollers, worker_of_other_store
+from temporal_supervisor.console.run.pollers import Polled
 from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
+from temporal_supervisor.console.run.required_workers import require_same_store, require_workers
 from temporal_supervisor.console.view.answer_text import answer_report, bare_report
 from temporal_supervisor.console.view.follow import follow
 from temporal_supervisor.console.view.live_view import QuietScreen, Screen
@@ -57,11 +54,9 @@ from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
 from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
-from temporal_supervisor.runtime.local_models import find_local_model
 from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.starting import new_run_id
-from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.store_keys import encode
 from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.contract.plan import Plan
@@ -212,7 +207,6 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="the answer alone, an
 _HINT = "Ctrl-C leaves the run going"
 _OF_WORKERS = "pass --queue-anyway if Workers have one of this name"
 _LOOK = timedelta(seconds=2)  # between two looks at whether a plan that is asked about still waits
-_LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that is ready
 
 
 async def run_goal(
@@ -466,59 +460,3 @@ async def _store_files(access: Access, files: list[DataFile]) -> Attachment:
     uploaded = f"{len(sent):,} uploaded ({file_size(sum(sent))})" if sent else "all uploaded before"
     print_err(f"{counted(len(sizes), 'file')}, {uploaded}")
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
-
-
-async def require_workers(client: Client, otherwise: str = ", or pass --queue-anyway") -> Polled:
-    """Returns the Workers that serve runs.
-
-    Raises CommandFailed with the remedy if a queue that runs need has none.
-    """
-    latest = time.monotonic() + _LISTED_AFTER
-    while True:
-        workers = await read_pollers(client, WORKFLOW_QUEUE)
-        why = await _unserved_queue(client, workers)
-        if why is None:
-            return workers
-        if time.monotonic() > latest:
-            raise CommandFailed(UNREACHABLE, f"{why}{otherwise}")
-        await asyncio.sleep(_LISTED_AFTER / 10)
-
-
-async def require_same_store(client: Client, store: ArtifactStore) -> None:
-    """Raises CommandFailed if a Worker uses another store, which lacks our uploads."""
-    own = await store.identity()
-    worker, other = await worker_of_other_store(client, own)
-    if not worker:
-        return
-    here = f"{store.url} ({own})" if own else f"{store.url}, which is new"
-    ours = f"this program uses the artifact store {here}"
-    theirs = f"the Worker {worker} another one ({other}...)"
-    helps = "set SUPERVISOR_ARTIFACTS_URL to the same store in both, or pass --queue-anyway"
-    raise CommandFailed(UNREACHABLE, f"{ours}, {theirs}: {helps}")
-
-
-async def _unserved_queue(client: Client, seen: Polled) -> str | None:
-    """Returns the problem of a queue that runs need and no Worker serves, with the remedy."""
-    server = server_address(client)
-    key = "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
-    start = f"start one with {hint('worker')}"
-    if not seen.served:
-        problem = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}"
-        needs = f"it needs {key}; with --standin neither"
-        return f"{problem}: {start} ({needs}){await _local_model_hint()}"
-
-    if seen.none_current:
-        problem = f"no run begins at {server}: of the builds of its Workers {seen.none_current}"
-        return f"{problem}. Give {seen.set_current}"
-
-    calling = await read_pollers(client, MODEL_QUEUE)
-    if not calling.served:
-        problem = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
-        return f"{problem}: set {key} and {start}{await _local_model_hint()}"
-    return None
-
-
-async def _local_model_hint() -> str:
-    """Returns a sentence about a model server on this machine; empty without one."""
-    found = await asyncio.to_thread(find_local_model)
-    return f". {found.worker_hint}" if found else ""

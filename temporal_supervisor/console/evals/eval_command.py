@@ -48,7 +48,6 @@ from temporal_supervisor.console.base.terminal import (
     print_err,
     safe_line,
 )
-from temporal_supervisor.console.commands.run_commands import require_workers
 from temporal_supervisor.console.evals.eval_view import eval_page, headline, table_rows
 from temporal_supervisor.console.evals.set_files import (
     check_set,
@@ -66,6 +65,7 @@ from temporal_supervisor.console.evals.set_files import (
 )
 from temporal_supervisor.console.run.command_line import AsJson
 from temporal_supervisor.console.run.request_options import check_run_id, read_text_file, seconds
+from temporal_supervisor.console.run.required_workers import require_workers
 from temporal_supervisor.messages import NoAnswer, NoRun, UpdateRefused, query
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE

@@ -16,12 +16,13 @@ from temporal_supervisor.client import inbox as client_inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from temporal_supervisor.console.base.terminal import safe_line
 from temporal_supervisor.console.commands.people_commands import item_report, require_open, send_update
-from temporal_supervisor.console.commands.run_commands import check_team, require_team, require_workers
+from temporal_supervisor.console.commands.run_commands import check_team, require_team
 from temporal_supervisor.console.report.report_data import report_data
 from temporal_supervisor.console.report.report_page import report_page
 from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.found_runs import find_run, listed_facts
 from temporal_supervisor.console.run.request_options import seconds as as_duration
+from temporal_supervisor.console.run.required_workers import require_workers
 from temporal_supervisor.console.run.run_outcome import outcome_so_far
 from temporal_supervisor.console.run.standstill import causes_of
 from temporal_supervisor.console.view.answer_text import answer_report

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from temporal_supervisor.client import Item, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
-from temporal_supervisor.console.commands.report_commands import RunState, list_report
+from temporal_supervisor.console.commands.list_commands import RunState, list_report
 from temporal_supervisor.console.page.page_site import place_of, short_id_of, site_of
 from temporal_supervisor.console.page.wait_cards import cards_text
 from temporal_supervisor.console.run.pollers import read_pollers

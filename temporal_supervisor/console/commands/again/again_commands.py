@@ -11,7 +11,6 @@ from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, Access, 
 from temporal_supervisor.console.base.terminal import Report, console, print_err
 from temporal_supervisor.console.commands.run_commands import (
     edit_plan,
-    require_workers,
     start_and_report,
     with_files,
 )
@@ -33,6 +32,7 @@ from temporal_supervisor.console.run.request_options import (
     parsed_plan,
     read_text_file,
 )
+from temporal_supervisor.console.run.required_workers import require_workers
 from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.starting import new_run_id
 from temporal_supervisor.supervision.base.store_keys import encode
