@@ -105,7 +105,7 @@ async def _teams(
     from temporal_supervisor.console.commands import team_commands as teams
 
     if team == "goals" and not (data or check or ask):
-        from temporal_supervisor.console.commands.goal_commands import goals_report
+        from temporal_supervisor.console.commands.teams.goal_commands import goals_report
 
         return await goals_report(access, name)
     if team and ask and ask.strip():

@@ -191,7 +191,7 @@ async def research(
 
 
 async def _first_asked(run_id: str, seconds: float, ctx: Ctx) -> Item | None:
-    """Returns what a run asks, once it does; None if it has ended or the time is over."""
+    """Returns the first wait for a person; None if the run has ended, or in time had none."""
     run = await _run(ctx, run_id)
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
