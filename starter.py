@@ -16,6 +16,7 @@ except ModuleNotFoundError as missing:
 
 from temporal_supervisor.console.base.command import Access, access
 from temporal_supervisor.console.base.terminal import Report, print_out
+from temporal_supervisor.console.commands import list_commands as lists
 from temporal_supervisor.console.commands import people_commands as people
 from temporal_supervisor.console.commands import report_commands as reports
 from temporal_supervisor.console.commands import store_commands as stores
@@ -57,7 +58,10 @@ def settings(
     if version:
         print_out(f"temporal-supervisor {metadata.version('temporal-supervisor')}")
         raise typer.Exit
-    access.address, access.namespace, access.env_file, access.debug = address, namespace, env_file, debug
+    access.address = address
+    access.namespace = namespace
+    access.env_file = env_file
+    access.debug = debug
 
 
 app.command("run", epilog=EXIT_CODES)(command(run_goal))
@@ -73,8 +77,8 @@ app.command("artifacts")(command(artifacts_report))
 app.command("artifact")(command(print_artifact))
 app.command("inspect")(command(inspect_files))
 app.command("verify")(command(verify_run))
-app.command("list")(command(reports.list_report))
-app.command("spend")(command(reports.spend_report))
+app.command("list")(command(lists.list_report))
+app.command("spend")(command(lists.spend_report))
 app.command("cancel")(command(people.cancel))
 app.command("extend")(command(people.extend))
 app.command("repair")(command(repair))
@@ -86,17 +90,22 @@ async def _teams(
     access: Access,
     team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, with all its data")] = None,
     name: Annotated[
-        str | None, typer.Argument(help="`new NAME --data FOLDER`, `copy NAME`, `goals NAME`, `pin NAME`")
+        str | None,
+        typer.Argument(help="`new NAME --data FOLDER`, `copy NAME`, `goals NAME`, `pin NAME`"),
     ] = None,
-    data: Annotated[list[Path] | None, typer.Option(help="a folder or file for a new team; may be repeated")] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="a folder or file for a new team; may be repeated"),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="ask MCP servers what they offer, too")] = False,
     ask: Annotated[str | None, typer.Option(metavar="GOAL", help="say which role of TEAM would take it")] = None,
 ) -> Report | int:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
-    from temporal_supervisor.console.commands import team_commands as teams  # loads the tools' libraries: 0.3 s
+    # loads the tools' libraries: 0.3 s
+    from temporal_supervisor.console.commands import team_commands as teams
 
     if team == "goals" and not (data or check or ask):
-        from temporal_supervisor.console.commands.goal_commands import goals_report
+        from temporal_supervisor.console.commands.teams.goal_commands import goals_report
 
         return await goals_report(access, name)
     if team and ask and ask.strip():
@@ -136,7 +145,11 @@ async def _mcp(
     http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="over HTTP, with a token")] = None,
     allow_host: Annotated[list[str] | None, typer.Option(help="a name of this host, beyond loopback")] = None,
     no_decide: Annotated[
-        bool, typer.Option("--no-decide", help="people decide in the forms of `wait` alone, no model for them")
+        bool,
+        typer.Option(
+            "--no-decide",
+            help="people decide in the forms of `wait` alone, no model for them",
+        ),
     ] = False,
 ) -> int:
     """Serve runs as MCP tools, on standard input and output or over HTTP, until the client or Ctrl-C ends it."""
@@ -172,9 +185,6 @@ async def _ui(
     return await serve_page(access, host, port, allow_host or [], data_root)
 
 
-_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-
-
 app.command("serve")(serve)
 
 
@@ -193,6 +203,9 @@ async def _codec(
     return await serve_codec(access.settings.keys, port, page, access.settings.secret("codec_token"))
 
 
+_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
 @app.command(context_settings=_PASSED_ON)
 def demo(context: typer.Context) -> None:
     """See it at work: a server, a Worker and one run on bundled data, without a key; `demo -h` lists its options."""
@@ -204,9 +217,13 @@ def demo(context: typer.Context) -> None:
 @app.command(context_settings=_PASSED_ON)
 def worker(context: typer.Context) -> None:
     """Run a Worker until Ctrl-C; `worker -h` lists its options."""
+    words = [*context.args]
+    if access.env_file:
+        words = ["--env-file", str(access.env_file), *words]
+    if access.debug:
+        words = ["--debug", *words]
     named = {"TEMPORAL_ADDRESS": access.address, "TEMPORAL_NAMESPACE": access.namespace}
-    words = ["--debug"] * access.debug + (["--env-file", str(access.env_file)] if access.env_file else [])
-    run_worker([*words, *context.args], {name: value for name, value in named.items() if value})
+    run_worker(words, {name: value for name, value in named.items() if value})
 
 
 @app.command(context_settings=_PASSED_ON)

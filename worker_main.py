@@ -5,7 +5,9 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 try:
     from temporalio.client import Client
@@ -55,13 +57,15 @@ from workflows.eval_workflow import EvalWorkflow
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
-SERVING = "serving"  # the file of the cache folder that health checks read: a Worker that serves keeps touching it
+# The file of the cache folder that health checks read: a Worker that serves keeps touching it.
+SERVING = "serving"
 _BEAT_SECONDS = 5.0
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
 _NO_MODEL = (
-    "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
-    "environment, or start it with --roles workflows,tools,outward to serve no model calls. Without a key: {} brings "
-    "the stand-in model along, which looks up values and sentences and does not reason"
+    "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) "
+    "in this process's environment, or start it with --roles workflows,tools,outward "
+    "to serve no model calls. Without a key: {} brings the stand-in model along, "
+    "which looks up values and sentences and does not reason"
 )
 
 
@@ -84,68 +88,31 @@ async def serving(
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     store = open_store(settings.artifacts_url, await namespace_id(client), settings.keys)
+    teams = StoredTeams(store, _team_files(settings, roles))
     endpoint = model_endpoint(settings)
+    probe = EndpointProbe(
+        endpoint if settings.asks_endpoint else None,
+        settings.chosen_models,
+        EndpointMemory(process.cache_dir() / ENDPOINTS_FILE),
+    )
+    calls = ModelCalls(
+        endpoint,
+        store,
+        settings.model_calls,
+        call_header=settings.call_header == "on",
+        daily_usd=settings.daily_usd,
+    )
+    facts = _process_facts(settings, roles, usable)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
-        data = set(roles) != {"outward"}  # a process that goes out need not hold the files of teams
-        cache, secrets = FileCache(process.cache_dir()), Secrets(settings.secrets_dir)
-        files = TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib, data=data)
-        teams = StoredTeams(store, files)
-        is_standin = settings.model == "standin"
-        facts = ProcessFacts(
-            model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
-            tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
-            outward_queue=WORKFLOW_QUEUE if "outward" in roles else OUTWARD_QUEUE,
-            search_attributes=usable,
-            warnings=search_attributes.warnings(usable),
-            model_notice=STANDIN_NOTICE if is_standin else None,
-            extracts=is_standin,
-            model_off=settings.model_off,
-            notices=bool(settings.notice_words),
-            ceilings=settings.ceilings,
-        )
-        probe = EndpointProbe(
-            endpoint if settings.asks_endpoint else None,
-            settings.chosen_models,
-            EndpointMemory(process.cache_dir() / ENDPOINTS_FILE),
-        )
-        defaults = DefaultModels(settings.supervisor_model, settings.worker_model, bool(settings.chosen_models))
-        earlier = EarlierRuns(store, client)
-        saved = SavedFindings(store, earlier)
-        run = RunActivities(store, teams, endpoint, facts, defaults, probe, settings.team, earlier)
-        items = Expansions(store, teams)
-        evals = EvalActivities(store, facts, probe.facts)
-        header = settings.call_header == "on"
-        calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
-        desk = Desk(calls, teams, OtherRuns(client))
-        questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS, OPINION)]
-        of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
         show_content = settings.capture_content
         attempts = AttemptInterceptor(store, telemetry.parent_of, content=show_content)
         for worker in workers(
             client,
             roles,
             workflows=[SupervisorWorkflow, WorkerAgentWorkflow, EvalWorkflow],
-            run_activities=[
-                run.prepare_run,
-                items.expand_plan,
-                items.tabulate,
-                saved.find_saved,
-                saved.given_findings,
-                run.adopt_finding,
-                run.keep_words,
-                run.publish_result,
-                NoticeActivities(settings.notice_words).notify,
-                run.child_consumed,
-                run.pool_backlog,
-                StoreWaits().await_store,
-                Orphans().end_orphans,
-                evals.begin_eval,
-                evals.eval_cases,
-                evals.judge_case,
-                evals.tabulate_eval,
-            ],
-            model_activities=of_model if "model" in roles else [],
+            run_activities=_run_activities(settings, client, store, teams, endpoint, facts, probe),
+            model_activities=_model_activities(client, calls, teams) if "model" in roles else [],
             tool_activities=[ToolActivities(store, teams, endpoint).run_tool],
             interceptors=[attempts],
             model_rate=model_rate(settings),
@@ -157,18 +124,105 @@ async def serving(
             teams=settings.teams_mark,
         ):
             await stack.enter_async_context(worker)
-
-        def learned(found: EndpointFacts) -> None:
-            if found.slots and "model_calls" not in settings.model_fields_set:
-                calls.limit_calls(found.slots)
-            for line in found.lines():
-                if report:
-                    report(line)
-
         if report:
-            probe.start(learned)
+            probe.start(partial(_use_facts, settings, calls, report))
             stack.push_async_callback(probe.stop)
         yield usable
+
+
+def _team_files(settings: Settings, roles: Sequence[WorkerRole]) -> TeamFiles:
+    return TeamFiles(
+        settings.teams_folders,
+        FileCache(process.cache_dir()),
+        Secrets(settings.secrets_dir),
+        settings.mcp_memory_mib,
+        data=set(roles) != {"outward"},  # a process that goes out need not hold the files of teams
+    )
+
+
+def _process_facts(
+    settings: Settings,
+    roles: Sequence[WorkerRole],
+    usable: list[str],
+) -> ProcessFacts:
+    """Returns the facts that runs take from the process in which they begin."""
+    is_standin = settings.model == "standin"
+    makes_all_calls = set(roles) == set(ALL_ROLES) and not settings.model_rpm
+    return ProcessFacts(
+        model_queue=WORKFLOW_QUEUE if makes_all_calls else MODEL_QUEUE,
+        tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
+        outward_queue=WORKFLOW_QUEUE if "outward" in roles else OUTWARD_QUEUE,
+        search_attributes=usable,
+        warnings=search_attributes.warnings(usable),
+        model_notice=STANDIN_NOTICE if is_standin else None,
+        extracts=is_standin,
+        model_off=settings.model_off,
+        notices=bool(settings.notice_words),
+        ceilings=settings.ceilings,
+    )
+
+
+def _run_activities(
+    settings: Settings,
+    client: Client,
+    store: ArtifactStore,
+    teams: StoredTeams,
+    endpoint: ModelEndpoint,
+    facts: ProcessFacts,
+    probe: EndpointProbe,
+) -> list[Callable[..., Any]]:
+    """Returns the activities around a run's model and tool calls."""
+    has_chosen = bool(settings.chosen_models)
+    defaults = DefaultModels(settings.supervisor_model, settings.worker_model, has_chosen)
+    earlier = EarlierRuns(store, client)
+    run = RunActivities(store, teams, endpoint, facts, defaults, probe, settings.team, earlier)
+    saved = SavedFindings(store, earlier)
+    items = Expansions(store, teams)
+    evals = EvalActivities(store, facts, probe.facts)
+    return [
+        run.prepare_run,
+        items.expand_plan,
+        items.tabulate,
+        saved.find_saved,
+        saved.given_findings,
+        run.adopt_finding,
+        run.keep_words,
+        run.publish_result,
+        NoticeActivities(settings.notice_words).notify,
+        run.child_consumed,
+        run.pool_backlog,
+        StoreWaits().await_store,
+        Orphans().end_orphans,
+        evals.begin_eval,
+        evals.eval_cases,
+        evals.judge_case,
+        evals.tabulate_eval,
+    ]
+
+
+def _model_activities(
+    client: Client,
+    calls: ModelCalls,
+    teams: StoredTeams,
+) -> list[Callable[..., Any]]:
+    """Returns the activities that call a model: the supervisor's questions, and turns."""
+    desk = Desk(calls, teams, OtherRuns(client))
+    asked = (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS, OPINION)
+    questions = [question.activity(desk) for question in asked]
+    return [*questions, AgentTurnActivities(calls, teams).call_model]
+
+
+def _use_facts(
+    settings: Settings,
+    calls: ModelCalls,
+    report: Callable[[str], None],
+    found: EndpointFacts,
+) -> None:
+    """Limits model calls to the endpoint's slots, unless they are set, and reports the facts."""
+    if found.slots and "model_calls" not in settings.model_fields_set:
+        calls.limit_calls(found.slots)
+    for line in found.lines():
+        report(line)
 
 
 async def _known_id(store: ArtifactStore, report: Callable[[str], None] | None) -> str | None:
@@ -192,7 +246,9 @@ def model_rate(settings: Settings) -> float | None:
     if settings.model_rpm is None:
         return None
     roles = roles_of_teams(settings.teams_folders).values()
-    return settings.model_rpm / 60 / (1 + len({role.pool for role in roles if role.pool and role.pool_model}))
+    pools = {role.pool for role in roles if role.pool and role.pool_model}
+    queues = 1 + len(pools)
+    return settings.model_rpm / 60 / queues
 
 
 def model_endpoint(settings: Settings) -> ModelEndpoint:
@@ -201,26 +257,40 @@ def model_endpoint(settings: Settings) -> ModelEndpoint:
 
 
 async def serve(
-    settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog, say: Callable[[str], None]
+    settings: Settings,
+    roles: Sequence[WorkerRole],
+    pool: str | None,
+    watchdog: Watchdog,
+    say: Callable[[str], None],
 ) -> None:
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish.
 
     A second signal ends the process at once.
     """
-    watchdog.watch(asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
+    watchdog.watch(loop)
     client = await connect(wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
     stop = asyncio.Event()
-    stop_by_signal(asyncio.get_running_loop(), stop)
-    async with serving(client, settings, roles, pool=pool, strict_sandbox=False, report=say) as attributes:
+    stop_by_signal(loop, stop)
+    async with serving(
+        client,
+        settings,
+        roles,
+        pool=pool,
+        strict_sandbox=False,
+        report=say,
+    ) as attributes:
         if "SupervisorWaiting" in attributes:
             telemetry.count_waits(client)
-        for warning in [*start_warnings(settings, os.environ), *search_attributes.warnings(attributes)]:
+        unusable = search_attributes.warnings(attributes)
+        for warning in [*start_warnings(settings, os.environ), *unusable]:
             say(f"warning: {warning}")
         if settings.model == "standin":
             say(STANDIN_NOTICE)
-        address = client.service_client.config.target_host
+
         served = f"pool {pool}: {', '.join(roles)}" if pool else ", ".join(roles)
-        say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
+        server = f"{client.service_client.config.target_host}, namespace {client.namespace}"
+        say(f"worker ready ({served}) on {server}, pid {os.getpid()}")
         while not stop.is_set():
             with contextlib.suppress(OSError):
                 (process.cache_dir() / SERVING).touch()
@@ -240,27 +310,65 @@ def parse_roles(text: str) -> list[WorkerRole]:
     return [role for role in ALL_ROLES if role in named]
 
 
+def _parsed_options() -> argparse.Namespace:
+    """Returns the options of the command line, with the roles to serve."""
+    parser = argparse.ArgumentParser(
+        prog=f"{process.PROGRAM} worker",
+        description="Serve supervisor runs: workflows, model calls and tools.",
+    )
+    parser.add_argument(
+        "--roles",
+        type=parse_roles,
+        help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools",
+    )
+    parser.add_argument(
+        "--pool",
+        help="make the model and tool calls of this pool's roles, no others",
+    )
+    models = parser.add_mutually_exclusive_group()
+    models.add_argument(
+        "--local",
+        action="store_true",
+        help="use the model server that runs on this machine",
+    )
+    models.add_argument(
+        "--standin",
+        action="store_true",
+        help="without a key: bring the stand-in model along",
+    )
+    parser.add_argument(
+        "--env-file",
+        type=Path,
+        help="settings, instead of .env beside this program",
+    )
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="log tracebacks of failed calls, and the SDK's warnings",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=["text", "json"],
+        help="instead of SUPERVISOR_LOG_FORMAT",
+    )
+    options = parser.parse_args()
+    if options.roles is None:
+        options.roles = list(ALL_ROLES if options.pool is None else POOL_ROLES)
+
+    if options.pool is not None:
+        fits = options.roles in (["tools"], list(POOL_ROLES))
+        if not fits or not is_name(options.pool):
+            form = "--pool takes letters, digits, _ and - only"
+            parser.error(f"{form}, and goes with --roles model,tools or --roles tools")
+    return options
+
+
 def main() -> None:
     """The command `temporal-supervisor-worker`.
 
     Exit codes: 0 stopped, 1 failed, 2 can't serve as configured, 70 ended by its watchdog.
     """
-    about = "Serve supervisor runs: workflows, model calls and tools."
-    parser = argparse.ArgumentParser(prog=f"{process.PROGRAM} worker", description=about)
-    parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
-    parser.add_argument("--pool", help="make the model and tool calls of this pool's roles, no others")
-    models = parser.add_mutually_exclusive_group()
-    models.add_argument("--local", action="store_true", help="use the model server that runs on this machine")
-    brings = "without a key: bring the stand-in model along"
-    models.add_argument("--standin", action="store_true", help=brings)
-    parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
-    parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
-    parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
-    options = parser.parse_args()
-    roles = options.roles or list(ALL_ROLES if options.pool is None else POOL_ROLES)
-    if options.pool is not None and not (is_name(options.pool) and roles in (["tools"], list(POOL_ROLES))):
-        form = "--pool takes letters, digits, _ and - only"
-        parser.error(f"{form}, and goes with --roles model,tools or --roles tools")
+    options = _parsed_options()
     process.keep_private()
     process.keep_files_private()
     try:
@@ -273,21 +381,25 @@ def main() -> None:
             os.environ.update(start_in_thread())
         settings = load_settings(options.env_file)
         process.cache_dir()  # or it would fail once the Worker is connected
-        report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
+        log_format = options.log_format or settings.log_format
+        report = logs.configure(log_format, telemetry.core_metrics(), options.debug)
         send_rest = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:
         process.write_stderr(str(error))
         process.exit_now(2)
-    if "model" in roles and not settings.has_model:
+
+    if "model" in options.roles and not settings.has_model:
         command = process.shell_command(process.PROGRAM, ["worker", "--standin"])
         process.write_stderr(_NO_MODEL.format(command))
-        if found := find_local_model():
+        found = find_local_model()
+        if found:
             process.write_stderr(found.worker_hint)
         process.exit_now(2)
+
     try:
         process.search_later_objects_only()
         with Watchdog() as watchdog:
-            process.run(serve(settings, roles, options.pool, watchdog, report))
+            process.run(serve(settings, options.roles, options.pool, watchdog, report))
             send_rest()
     except (ConnectionFailed, ValueError) as error:
         logs.write_last_line(str(error))

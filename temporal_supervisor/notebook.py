@@ -117,12 +117,16 @@ async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> Sh
     try:
         folder = [Path(data)] if data else None
         run, _ = await start_from_options(access, {"goal": goal, "data": folder, **fields})
-        web, store = web_address(run.client, run.id), await access.store_or_none()
+        web = web_address(run.client, run.id)
+        store = await access.store_or_none()
         outcome = await follow(run, CellScreen(_display()), store, web)
     except (CommandFailed, NoRun) as failed:
         raise RuntimeError(str(failed)) from None
-    made = outcome.result.tables if outcome.result else []
-    table = (await store.get(made[0].ref)).decode() if store is not None and len(made) == 1 else ""
+
+    tables = outcome.result.tables if outcome.result else []
+    table = ""
+    if store is not None and len(tables) == 1:
+        table = (await store.get(tables[0].ref)).decode()
     return ShownAnswer(run.id, outcome, table)
 
 

@@ -51,7 +51,8 @@ def check_plan(request: RunRequest) -> None:
         return
     # A finding of an earlier run takes no room.
     most = request.max_subtasks + len(earlier_ids(plan))
-    if problems := own_plan_problems(plan, most):
+    problems = own_plan_problems(plan, most)
+    if problems:
         raise ValueError(f"the plan cannot run: {'; '.join(problems[:_PROBLEMS_SHOWN])}")
 
 

@@ -24,9 +24,10 @@ _CONNECT_RETRY = timedelta(seconds=1)
 _NAMESPACE_TRIES = 3  # of five seconds each: beside four other programs one was not enough
 _NO_ANSWER = (RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.UNAVAILABLE)
 
-# the SDK gives the debug text of another language: these parts of it are stable, and say enough
+# the SDK gives the debug text of another language: these parts of it are stable, and are enough
 _REASONS = re.compile(
-    "connection refused|dns error|invalid uri|invalid target|certificate|tls|unauthenticated|permission ?denied", re.I
+    "connection refused|dns error|invalid uri|invalid target|certificate|tls|unauthenticated|permission ?denied",
+    re.IGNORECASE,
 )
 
 
@@ -47,15 +48,16 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
         config["target_host"] = address
     scheme, mark, place = str(config.get("target_host") or "").partition("://")
     if mark:
-        right = place.rstrip("/")
-        raise ConnectionFailed(f"a Temporal server's address is host:port: write {right}, leave out {scheme}://")
+        helps = f"write {place.rstrip('/')}, leave out {scheme}://"
+        raise ConnectionFailed(f"a Temporal server's address is host:port: {helps}")
     if namespace:
         config["namespace"] = namespace
     if not config.get("target_host"):
         embedded = read_record()
         config["target_host"] = embedded.address if embedded else f"localhost:{PORT}"
     if _is_here(config["target_host"]):
-        config["grpc_compression"] = GrpcCompression.NONE  # a twentieth of the CPU of Worker and server, for nothing
+        # compression would be a twentieth of the CPU of Worker and server, for nothing
+        config["grpc_compression"] = GrpcCompression.NONE
     return config
 
 
@@ -77,7 +79,8 @@ async def connect(
     """
     config = target(address, namespace)
     loop = asyncio.get_running_loop()
-    until, waits = loop.time() + wait.total_seconds(), False
+    until = loop.time() + wait.total_seconds()
+    is_reported = False
     while True:
         try:
             async with asyncio.timeout(limits.CONNECT_TIMEOUT.total_seconds()):
@@ -85,11 +88,12 @@ async def connect(
                 await namespace_id(client)
                 return client
         except (RuntimeError, TimeoutError, RPCError) as error:
+            problem = _explain(config["target_host"], error)
             if loop.time() >= until:
-                raise ConnectionFailed(_explain(config["target_host"], error)) from error
-            if not waits:
-                waits = True
-                report(f"{_explain(config['target_host'], error)}; trying again for {wait.total_seconds():g} s")
+                raise ConnectionFailed(problem) from error
+            if not is_reported:
+                is_reported = True
+                report(f"{problem}; trying again for {wait.total_seconds():g} s")
         await asyncio.sleep(_CONNECT_RETRY.total_seconds())
 
 
@@ -102,10 +106,10 @@ async def namespace_id(client: Client) -> str:
         return await _asked_namespace_id(client)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
+            server = f"the Temporal server at {client.service_client.config.target_host}"
+            create = f"`temporal operator namespace create --namespace {client.namespace}`"
             raise ConnectionFailed(
-                f"the Temporal server at {client.service_client.config.target_host} has no namespace "
-                f"'{client.namespace}': set TEMPORAL_NAMESPACE, or create it with "
-                f"`temporal operator namespace create --namespace {client.namespace}`"
+                f"{server} has no namespace '{client.namespace}': set TEMPORAL_NAMESPACE, or create it with {create}"
             ) from error
         if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
             raise
@@ -118,15 +122,16 @@ async def _asked_namespace_id(client: Client) -> str:
     The server may be busy, or have just started.
     """
     request = DescribeNamespaceRequest(namespace=client.namespace)
-    for _ in range(_NAMESPACE_TRIES - 1):
+    service = client.workflow_service
+    tries = 0
+    while True:
+        tries += 1
         try:
-            described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
+            described = await service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
             return described.namespace_info.id
         except RPCError as error:
-            if error.status not in _NO_ANSWER:
+            if error.status not in _NO_ANSWER or tries == _NAMESPACE_TRIES:
                 raise
-    described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
-    return described.namespace_info.id
 
 
 def _explain(address: str, error: Exception) -> str:

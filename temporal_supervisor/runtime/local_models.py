@@ -30,9 +30,11 @@ class LocalModel:
     @property
     def environ(self) -> dict[str, str]:
         """The variables that a Worker needs for it; a model's name only if there are several."""
-        url = {"ANTHROPIC_BASE_URL": self.url, "SUPERVISOR_MODEL": ""}
-        names = ("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL") if self.others else ()
-        return url | dict.fromkeys(names, self.model)
+        variables = {"ANTHROPIC_BASE_URL": self.url, "SUPERVISOR_MODEL": ""}
+        if self.others:
+            variables["SUPERVISOR_SUPERVISOR_MODEL"] = self.model
+            variables["SUPERVISOR_WORKER_MODEL"] = self.model
+        return variables
 
     @property
     def description(self) -> str:
@@ -65,12 +67,14 @@ def take_local_model() -> LocalModel:
     found = find_local_model()
     if found is None:
         known = ", ".join(f"{server} at {port}" for server, port in SERVERS.items())
-        raise ValueError(f"no model server with a model answers on this machine ({known}): start one, or name its URL")
+        none = f"no model server with a model answers on this machine ({known})"
+        raise ValueError(f"{none}: start one, or name its URL")
     os.environ.update(found.environ)
     return found
 
 
 def _model_at(server: tuple[str, int]) -> LocalModel | None:
+    """Returns the model of a server, given its name and port; None if none answers."""
     name, port = server
     url = f"http://127.0.0.1:{port}"
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -90,5 +94,6 @@ def _listed_names(listed: object) -> list[str]:
     models = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(models, list):
         return []
-    names = [model.get("id") for model in models if isinstance(model, dict)]
-    return [name for name in names if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _NAME_CHARS]
+    ids = [model.get("id") for model in models if isinstance(model, dict)]
+    names = [name for name in ids if isinstance(name, str) and name.isprintable()]
+    return [name for name in names if 0 < len(name) <= _NAME_CHARS]

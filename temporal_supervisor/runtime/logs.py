@@ -52,31 +52,51 @@ class ShortLines(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Returns False for records that operators need not see, and shortens others in place."""
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, ApplicationError) and ErrorKind(error.type or "") is not ErrorKind.UNEXPECTED:
-            info = getattr(record, "temporal_activity", None) or {}
-            who = one_line(f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}", limits.SENTENCE_BYTES)
-            again = "is not tried again" if error.non_retryable else "is tried again"
-            record.msg, record.args = f"{who} {again}: {error.type}: {error.message}", ()
-            record.exc_info = record.exc_text = None
+        if isinstance(error, ApplicationError):
+            _shorten_failure(record, error)
         if not record.name.startswith((_CORE, "opentelemetry")):
             return True
-        text, is_error = record.getMessage(), record.levelno >= logging.ERROR
-        of_collector = _COLLECTOR.search(f"{record.name} {text}")
-        if _EXPECTED.search(text) or (of_collector and not is_error):  # it tries again
+
+        text = record.getMessage()
+        is_error = record.levelno >= logging.ERROR
+        is_of_collector = _COLLECTOR.search(f"{record.name} {text}") is not None
+        if _EXPECTED.search(text):
             return False
-        if of_collector:
+        if is_of_collector and not is_error:  # it tries again
+            return False
+
+        line = one_line(text, limits.SENTENCE_BYTES)
+        if is_of_collector:
             line = TRACES_LOST
         elif not is_error and _AWAY.search(text):
             line = _SERVER_AWAY
-        else:
-            line = one_line(text, limits.SENTENCE_BYTES)
-        record.msg, record.args, record.exc_info = line, (), None
+        record.msg = line
+        record.args = ()
+        record.exc_info = None
+        return self._is_due(line, record.created)
+
+    def _is_due(self, line: str, now: float) -> bool:
+        """True if a line is written: for an outage, once a minute."""
         last = self._told.get(line)
         if last is None:
             return True
-        if is_due := record.created - last > _SAME_OUTAGE:
-            self._told[line] = record.created
-        return is_due
+        if now - last <= _SAME_OUTAGE:
+            return False
+        self._told[line] = now
+        return True
+
+
+def _shorten_failure(record: logging.LogRecord, error: ApplicationError) -> None:
+    """Makes one line of an expected failure; others keep their traceback."""
+    if ErrorKind(error.type or "") is ErrorKind.UNEXPECTED:
+        return
+    info = getattr(record, "temporal_activity", None) or {}
+    call = f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}"
+    again = "is not tried again" if error.non_retryable else "is tried again"
+    subject = one_line(call, limits.SENTENCE_BYTES)
+    record.msg = f"{subject} {again}: {error.type}: {error.message}"
+    record.args = ()
+    record.exc_info = record.exc_text = None
 
 
 class CleanLines(logging.Formatter):
@@ -87,9 +107,10 @@ class CleanLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line of a record, followed by its traceback."""
-        words = [record.getMessage(), *(f"{name}={_word(value)}" for name, value in _fields(record).items())]
+        fields = [f"{name}={_word(value)}" for name, value in _fields(record).items()]
+        text = clean(" ".join([record.getMessage(), *fields]))
         name = "" if record.name.startswith(_STEPS) else f" {record.name}:"
-        line = f"{_time(record)} {record.levelname}{name} {one_line(clean(' '.join(words)), _LINE_BYTES)}"
+        line = f"{_time(record)} {record.levelname}{name} {one_line(text, _LINE_BYTES)}"
         return "\n".join(filter(None, [line, _traceback(self, record)]))
 
 
@@ -98,11 +119,18 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line of a record."""
-        message = one_line(clean(record.getMessage()), _LINE_BYTES)
-        shown = {"time": _time(record), "level": record.levelname, "logger": record.name, "message": message}
-        told = {"traceback": trace} if (trace := _traceback(self, record)) else {}
-        fields = {name: clean(value) if isinstance(value, str) else value for name, value in _fields(record).items()}
-        return json.dumps(shown | fields | told)
+        shown: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": one_line(clean(record.getMessage()), _LINE_BYTES),
+        }
+        for name, value in _fields(record).items():
+            shown[name] = clean(value) if isinstance(value, str) else value
+        traceback = _traceback(self, record)
+        if traceback:
+            shown["traceback"] = traceback
+        return json.dumps(shown)
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -120,7 +148,10 @@ def _word(value: object) -> str:
 
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    return indent(clean(formatter.formatException(record.exc_info)), "  ") if record.exc_info else ""
+    """Returns the indented traceback of a record; empty without one."""
+    if not record.exc_info:
+        return ""
+    return indent(clean(formatter.formatException(record.exc_info)), "  ")
 
 
 def configure(

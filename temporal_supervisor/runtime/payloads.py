@@ -26,10 +26,11 @@ from temporal_supervisor.supervision.contract.base import Undecodable
 if TYPE_CHECKING:  # few processes encrypt
     from temporal_supervisor.runtime.encryption import Keys
 
-_RAW_INPUT_BYTES = 512 * 1024  # read before anything is checked: a whole request with each letter as \uXXXX fits
-
+# Read before anything is checked: a whole request with each letter as \uXXXX fits.
+_RAW_INPUT_BYTES = 512 * 1024
 _CONVERTERS = tuple(PydanticPayloadConverter().converters.values())
-_SEALED, _UNREADABLE = b"binary/encrypted", b"binary/unreadable"
+_SEALED = b"binary/encrypted"
+_UNREADABLE = b"binary/unreadable"
 
 
 class BoundedPayloadConverter(PydanticPayloadConverter):
@@ -47,16 +48,22 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
         """Returns the encoded values."""
         payloads = super().to_payloads(values)
         for payload, value in zip(payloads, values, strict=True):
-            if len(payload.data) > limits.PAYLOAD_HARD_BYTES and not isinstance(value, EnhancedStackTrace):
-                raise ApplicationError(
-                    f"a payload of {len(payload.data)} bytes ({type(value).__name__}) is over the cap of "
-                    f"{limits.PAYLOAD_HARD_BYTES}",
-                    type=ErrorKind.PAYLOAD_TOO_LARGE,
-                    non_retryable=True,
-                )
+            size = len(payload.data)
+            if size <= limits.PAYLOAD_HARD_BYTES or isinstance(value, EnhancedStackTrace):
+                continue
+            problem = f"a payload of {size} bytes ({type(value).__name__})"
+            raise ApplicationError(
+                f"{problem} is over the cap of {limits.PAYLOAD_HARD_BYTES}",
+                type=ErrorKind.PAYLOAD_TOO_LARGE,
+                non_retryable=True,
+            )
         return payloads
 
-    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+    def from_payloads(
+        self,
+        payloads: Sequence[Payload],
+        type_hints: list[type] | None = None,
+    ) -> list[Any]:
         """Returns the decoded values.
 
         A payload without a type hint that can't be decoded becomes an Undecodable. Such payloads
@@ -67,30 +74,35 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
         if not type_hints:
             return [self._untyped(payload) for payload in payloads]
         for payload in payloads:
-            if why := _refused(payload):
-                raise ValueError(why)
+            problem = _problem_of(payload)
+            if problem:
+                raise ValueError(problem)
         return super().from_payloads(payloads, type_hints)
 
     def _untyped(self, payload: Payload) -> Any:
-        if why := _refused(payload):
-            return Undecodable(why)
+        problem = _problem_of(payload)
+        if problem:
+            return Undecodable(problem)
         try:
             return super().from_payloads([payload])[0]
-        except ValidationError as error:  # of JSON: "Invalid JSON: recursion limit exceeded at line 1 column 202"
-            return Undecodable(error.errors(include_url=False, include_input=False)[0]["msg"])
+        except ValidationError as error:
+            # of JSON: "Invalid JSON: recursion limit exceeded at line 1 column 202"
+            first = error.errors(include_url=False, include_input=False)[0]
+            return Undecodable(first["msg"])
         except Exception as error:  # the SDK's converters raise whatever their libraries do
             return Undecodable(one_line(str(error), limits.SENTENCE_BYTES) or type(error).__name__)
 
 
-def _refused(payload: Payload) -> str | None:
+def _problem_of(payload: Payload) -> str | None:
     """Returns the reason why a payload is not decoded; None if it is."""
     if len(payload.data) > _RAW_INPUT_BYTES:
         return f"it has more than {_RAW_INPUT_BYTES} bytes"
     encoding = payload.metadata.get("encoding")
     if encoding == _SEALED:
         return "it is encrypted, and this process has no keys: set SUPERVISOR_KEYS_FILE"
-    # Anybody may send that encoding, with any bytes.
-    return one_line(payload.data.decode(errors="replace"), limits.SENTENCE_BYTES) if encoding == _UNREADABLE else None
+    if encoding == _UNREADABLE:  # anybody may send it, with any bytes
+        return one_line(payload.data.decode(errors="replace"), limits.SENTENCE_BYTES)
+    return None
 
 
 class SealedPayloads(PayloadCodec):
@@ -105,10 +117,11 @@ class SealedPayloads(PayloadCodec):
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """Returns the encrypted payloads."""
-        return [
-            Payload(metadata={"encoding": _SEALED}, data=self._keys.seal(payload.SerializeToString()))
-            for payload in payloads
-        ]
+        sealed = []
+        for payload in payloads:
+            data = self._keys.seal(payload.SerializeToString())
+            sealed.append(Payload(metadata={"encoding": _SEALED}, data=data))
+        return sealed
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """Returns the decrypted payloads."""
@@ -126,7 +139,12 @@ class SealedPayloads(PayloadCodec):
 class ShortFailures(DefaultFailureConverter):
     """Omits stack traces and causes of anticipated failures, nine tenths of their size."""
 
-    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
+    def to_failure(
+        self,
+        exception: BaseException,
+        payload_converter: PayloadConverter,
+        failure: Failure,
+    ) -> None:
         """Converts an exception to a failure."""
         super().to_failure(exception, payload_converter, failure)
         if ErrorKind(failure.application_failure_info.type) is not ErrorKind.UNEXPECTED:
@@ -142,7 +160,9 @@ class SealedFailures(ShortFailures):
 
 
 data_converter = dataclasses.replace(
-    pydantic_data_converter, payload_converter_class=BoundedPayloadConverter, failure_converter_class=ShortFailures
+    pydantic_data_converter,
+    payload_converter_class=BoundedPayloadConverter,
+    failure_converter_class=ShortFailures,
 )
 
 
@@ -151,7 +171,9 @@ def converter_with(keys: "Keys | None") -> DataConverter:
     if keys is None:
         return data_converter
     return dataclasses.replace(
-        data_converter, payload_codec=SealedPayloads(keys), failure_converter_class=SealedFailures
+        data_converter,
+        payload_codec=SealedPayloads(keys),
+        failure_converter_class=SealedFailures,
     )
 
 
@@ -160,4 +182,5 @@ async def readable(failure: Failure, converter: DataConverter) -> Failure:
     copied = Failure()
     copied.CopyFrom(failure)
     error = await converter.decode_failure(copied)
-    return (isinstance(error, FailureError) and error.failure) or failure
+    decrypted = error.failure if isinstance(error, FailureError) else None
+    return decrypted or failure

@@ -34,15 +34,20 @@ def shell_command(program: str, words: Iterable[str], **environ: str) -> str:
 
     Variables that it needs come before it.
     """
-    given = [f"{name}={quote(value)}" for name, value in environ.items() if value]
+    variables = [f"{name}={quote(value)}" for name, value in environ.items() if value]
+    command = [*variables, *_program_words(program), *map(quote, words)]
+    return f"`{' '.join(command)}`"
+
+
+def _program_words(program: str) -> list[str]:
+    """Returns the shortest words by which a shell finds this installation of a program."""
     installed = Path(sys.executable).parent / program
     if not installed.exists():
-        given += [_from_here(Path(sys.executable)), _from_here(_HOME / "starter.py")]
-    elif (found := shutil.which(program)) and Path(found).samefile(installed):
-        given.append(program)
-    else:
-        given.append(_from_here(installed))
-    return f"`{' '.join([*given, *map(quote, words)])}`"
+        return [_from_here(Path(sys.executable)), _from_here(_HOME / "starter.py")]
+    on_path = shutil.which(program)
+    if on_path and Path(on_path).samefile(installed):
+        return [program]
+    return [_from_here(installed)]
 
 
 def run_worker(words: Iterable[str], environ: Mapping[str, str]) -> NoReturn:
@@ -52,7 +57,9 @@ def run_worker(words: Iterable[str], environ: Mapping[str, str]) -> NoReturn:
 
 
 def _from_here(path: Path) -> str:
-    absolute = Path(os.path.abspath(path))  # not resolved: the Python of a virtual environment is a link
+    """Returns a path relative to the working directory, if it is below."""
+    # not resolved: the Python of a virtual environment is a link
+    absolute = Path(os.path.abspath(path))
     try:
         return quote(f"{absolute.relative_to(Path.cwd())}")
     except (ValueError, FileNotFoundError):
@@ -95,15 +102,17 @@ def cache_dir() -> Path:
     """
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = Path(os.environ.get("SUPERVISOR_CACHE_DIR") or base / PROGRAM).expanduser().absolute()
+    another = "let SUPERVISOR_CACHE_DIR name another folder"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        helps = "let SUPERVISOR_CACHE_DIR name another folder"
-        raise OSError(f"the cache folder {folder} can't be made: {error.strerror}; {helps}") from None
-    if why := distrust(folder.stat(), os.getuid()):
-        helps = "make it yours alone, or let SUPERVISOR_CACHE_DIR name another folder"
-        raise PermissionError(f"the cache folder {folder} can't be used: {why}; {helps}")
+        unmade = f"the cache folder {folder} can't be made: {error.strerror}"
+        raise OSError(f"{unmade}; {another}") from None
+    why = distrust(folder.stat(), os.getuid())
+    if why:
+        unusable = f"the cache folder {folder} can't be used: {why}"
+        raise PermissionError(f"{unusable}; make it yours alone, or {another}")
     return folder
 
 

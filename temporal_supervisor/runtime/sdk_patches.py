@@ -46,7 +46,8 @@ def _fits(patch: str, owner: object, *names: str) -> bool:
     """True if a patch is for this SDK; otherwise logs that it is left out."""
     if _is_for_this_sdk(owner, *names):
         return True
-    log.warning("temporalio %s is used without the patch '%s': it is for %s", version, patch, _WRITTEN_FOR)
+    message = "temporalio %s is used without the patch '%s': it is for %s"
+    log.warning(message, version, patch, _WRITTEN_FOR)
     return False
 
 
@@ -99,7 +100,8 @@ def leave_plain_payloads() -> None:
     store them. Without codec and external storage that has no effect, and costs a fifth of a
     replay.
     """
-    bridge, visits = sys.modules.get("temporalio.bridge.worker"), ("decode_activation", "encode_completion")
+    bridge = sys.modules.get("temporalio.bridge.worker")
+    visits = ("decode_activation", "encode_completion")
     if not _fits("plain payloads", bridge, *visits):
         return
     for name in visits:
@@ -133,7 +135,10 @@ class _Around(WorkflowRunner):
         """Prepares the runner of the workflow."""
         self._runner.prepare_workflow(defn)
 
-    def set_worker_level_failure_exception_types(self, types: Sequence[type[BaseException]]) -> None:
+    def set_worker_level_failure_exception_types(
+        self,
+        types: Sequence[type[BaseException]],
+    ) -> None:
         """Passes the types on."""
         self._runner.set_worker_level_failure_exception_types(types)
 
@@ -155,8 +160,9 @@ class UpdatesLast(_Around):
         super().__init__(runner)
         if not _is_for_this_sdk(WorkflowInstance, "activate"):
             raise ValueError(
-                f"temporalio {version} is installed, but workflows run with {_WRITTEN_FOR} only: open runs that were "
-                f"updated would not replay. Install temporalio=={_WRITTEN_FOR}"
+                f"temporalio {version} is installed, but workflows run with {_WRITTEN_FOR} only: "
+                "open runs that were updated would not replay. "
+                f"Install temporalio=={_WRITTEN_FOR}"
             )
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
@@ -166,10 +172,14 @@ class UpdatesLast(_Around):
 
         def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
             updates = [job for job in act.jobs if job.HasField("do_update")]
-            if not updates or len(updates) == len(act.jobs):
+            others = [job for job in act.jobs if not job.HasField("do_update")]
+            if not updates or not others:
                 return go_on(act)
-            first = go_on(_with_jobs(act, [job for job in act.jobs if not job.HasField("do_update")]))
-            last = first if first.HasField("failed") else go_on(_with_jobs(act, updates))
+
+            first = go_on(_with_jobs(act, others))
+            if first.HasField("failed"):
+                return first
+            last = go_on(_with_jobs(act, updates))
             if last.HasField("failed"):
                 return last
             commands = [*first.successful.commands, *last.successful.commands]
@@ -207,7 +217,8 @@ class WholeTasks(_Around):
     def __init__(self, runner: WorkflowRunner, cached: int) -> None:
         super().__init__(runner)
         self._cached = cached
-        self._used: OrderedDict[str, None] = OrderedDict()  # the ids of cached ones, the last used at the end
+        # the ids of cached ones, the last used at the end
+        self._used: OrderedDict[str, None] = OrderedDict()
         self._worker: Worker | None = None
 
     @property
@@ -227,29 +238,36 @@ class WholeTasks(_Around):
             return instance
         from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 
-        go_on, events, task, held = instance.activate, 0, 0, False
+        go_on = instance.activate
+        events = 0  # of the history, as the workflow knows it
+        task = 0  # the time of its last task
+        held = False
 
         def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
             nonlocal events, task, held
             kinds = {job.WhichOneof("variant") for job in act.jobs}
             self._note_use(act.run_id, leaves="remove_from_cache" in kinds)
-            completion = WorkflowActivationCompletion(run_id=act.run_id)
             if kinds <= _QUIET:
                 completion = go_on(act)
                 if held and "query_workflow" in kinds:
                     self._evict(act.run_id)
                 return completion
+
+            completion = WorkflowActivationCompletion(run_id=act.run_id)
             if held:  # it is to be evicted: without what is held back it must not continue
                 completion.failed.failure.message = "the workflow continues from its history"
                 completion.failed.failure.application_failure_info.SetInParent()
                 return completion
+
             started = act.timestamp.ToNanoseconds()
             # More events, but no later task that brings them.
             if not act.is_replaying and started == task and act.history_length > events > 0:
                 held = True
                 completion.successful.SetInParent()
                 return completion
-            events, task = act.history_length, started
+
+            events = act.history_length
+            task = started
             return go_on(act)
 
         instance.activate = activate  # type: ignore[method-assign]
@@ -261,7 +279,8 @@ class WholeTasks(_Around):
             return
         self._used[run_id] = None
         if len(self._used) > self._cached:
-            self._evict(self._used.popitem(last=False)[0])  # a workflow at work leaves at the end of its task
+            oldest, _ = self._used.popitem(last=False)
+            self._evict(oldest)  # a workflow at work leaves at the end of its task
 
     def _evict(self, run_id: str) -> None:
         if self._worker is not None and self._worker._bridge_worker is not None:

@@ -10,7 +10,13 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSe
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-_KEYWORDS = ("SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorOwner", "SupervisorStatus")
+_KEYWORDS = (
+    "SupervisorPhase",
+    "SupervisorTeam",
+    "SupervisorWaiting",
+    "SupervisorOwner",
+    "SupervisorStatus",
+)
 _DOUBLES = ("SupervisorUsd", "SupervisorScore")
 WANTED = {
     **dict.fromkeys(_KEYWORDS, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
@@ -48,9 +54,10 @@ async def ensure(client: Client) -> list[str]:
 
 def warnings(have: list[str]) -> list[str]:
     """Returns a warning for each missing or unusable attribute."""
-    return [
-        f"search attribute {name} is not available: `temporal operator search-attribute create --name {name} "
-        f"--type {'Keyword' if name in _KEYWORDS else 'Double'}`"
-        for name in WANTED
-        if name not in have
-    ]
+    found = []
+    for name in WANTED:
+        if name not in have:
+            kind = "Keyword" if name in _KEYWORDS else "Double"
+            create = f"temporal operator search-attribute create --name {name} --type {kind}"
+            found.append(f"search attribute {name} is not available: `{create}`")
+    return found

@@ -44,7 +44,8 @@ def wrong_path(settings: Settings) -> WrongPath | None:
 def start_warnings(settings: Settings, variables: Iterable[str]) -> Iterator[str]:
     """Yields the warnings of a Worker's start: `odd_settings` and a wrong URL path."""
     yield from odd_settings(settings, variables)
-    if path := wrong_path(settings):
+    path = wrong_path(settings)
+    if path:
         yield f"{path.problem}: {path.fix}"
 
 
@@ -54,15 +55,20 @@ def odd_settings(settings: Settings, variables: Iterable[str]) -> Iterator[str]:
     for name in sorted(variables):
         if not name.startswith(_PREFIX) or name in known:
             continue
-        meant = get_close_matches(name, known, 1)
-        yield f"{name} is no setting and has no effect" + (f": did you mean {meant[0]}?" if meant else "")
+        similar = get_close_matches(name, known, 1)
+        meant = f": did you mean {similar[0]}?" if similar else ""
+        yield f"{name} is no setting and has no effect{meant}"
+
     for field, variable in _FOLDERS.items():
         folder = getattr(settings, field)
         if folder is not None and not folder.is_dir():
             yield f"{variable} names {folder}, where there is no folder"
-    teams = {file.parent.name for folder in settings.teams_folders for file in folder.glob("*/team.toml")}
+
+    files = [file for folder in settings.teams_folders for file in folder.glob("*/team.toml")]
+    teams = {file.parent.name for file in files}
     if settings.team not in teams:
-        yield f"SUPERVISOR_TEAM names '{settings.team}', and no such team is here{did_you_mean(settings.team, teams)}"
+        unknown = f"SUPERVISOR_TEAM names '{settings.team}', and no such team is here"
+        yield f"{unknown}{did_you_mean(settings.team, teams)}"
 
 
 def _variable(field: str) -> str:

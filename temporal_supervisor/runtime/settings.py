@@ -38,8 +38,14 @@ if TYPE_CHECKING:
     from temporal_supervisor.runtime.encryption import Keys
 
 ENV_FILE = Path(__file__).resolve().parents[2] / ".env"
-"""Read when no other is named: beside the program, since a working directory may be another user's."""
-RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "server_tools", "thinking"]
+"""The file beside the program, read if none is named: a working directory may be another user's."""
+RequestPart = Literal[
+    "cache_control",
+    "effort",
+    "eager_input_streaming",
+    "server_tools",
+    "thinking",
+]
 _ROOT = "settings"  # before a problem that names its variable itself
 _BUILD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MARK_DIGITS = 8  # enough to tell two folders of teams apart
@@ -71,17 +77,26 @@ class Settings(BaseSettings):
     )
 
     artifacts_url: str = Field(default_factory=lambda: str(cache_dir() / "artifacts"))
-    """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
+    """The place of content: a folder, or an s3://, gs:// or az:// URL.
+
+    All Workers and clients need the same.
+    """
     keys_file: Place = None
-    """Keys, a line `name base64` for each: histories and artifacts are encrypted with the first one."""
+    """Keys, a line `name base64` for each; the first one encrypts histories and artifacts."""
     build_id: BuildId | None = None
-    """The build of this Worker: runs stay with the build that began them. None: any Worker serves any run."""
+    """The build of this Worker: runs stay with the build that began them.
+
+    With None any Worker serves any run.
+    """
     teams_dir: Place = None
-    """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
+    """A folder with more teams, a folder with a team.toml for each; it comes before the bundled ones."""
     team: Name = GENERAL
     """The team of requests that name none."""
     secrets_dir: Place = None
-    """A folder of private files, each the value of a secret that a team file names; else the environment has it."""
+    """A folder of private files, each the value of a secret that a team file names.
+
+    Without a file the environment has the value.
+    """
     mcp_memory_mib: int = Field(default=limits.MCP_MEMORY_MIB, ge=128)
     """What an MCP server may hold with all processes that it starts; one that needs more ends."""
     model: Literal["", "standin"] = ""
@@ -97,7 +112,7 @@ class Settings(BaseSettings):
     allowed_models: Annotated[list[str], NoDecode] = []
     """Names or patterns such as `claude-haiku-*`, separated by commas; none allows any model."""
     inline_teams: InlineTeams = "same-team"
-    """Which tools the team inside a request may combine: none at all, those of one team file, or any."""
+    """The tools that the team inside a request may combine: none, those of one team file, or any."""
     model_rpm: float | None = Field(default=None, gt=0)
     """Requests per minute over all queues of model calls and all Workers; None is no limit."""
     model_calls: int = Field(default=limits.MODEL_SLOTS, ge=1, le=limits.ACTIVITY_SLOTS)
@@ -106,61 +121,92 @@ class Settings(BaseSettings):
     """How the endpoint is asked for JSON: with `auto` as it was found to take."""
     model_ask: Literal["on", "off"] = "on"
     """With `off` the endpoint is not asked what it takes: all is as set, or assumed."""
-    extra_fields: Annotated[dict[str, JsonValue], NoDecode] = Field({}, validation_alias="SUPERVISOR_MODEL_EXTRA")
-    """Further fields of all requests to the endpoint, as a JSON object: temperature, chat_template_kwargs, ..."""
+    extra_fields: Annotated[dict[str, JsonValue], NoDecode] = Field(
+        {},
+        validation_alias="SUPERVISOR_MODEL_EXTRA",
+    )
+    """Further fields of all requests to the endpoint, as a JSON object.
+
+    Examples are temperature and chat_template_kwargs.
+    """
     model_without: Annotated[list[RequestPart], NoDecode] = []
     """Other parts of requests that the endpoint does not take, separated by commas."""
-    model_idle_seconds: float = Field(default=limits.MODEL_IDLE_TIMEOUT.total_seconds(), gt=0, le=86_400)
+    model_idle_seconds: float = Field(
+        default=limits.MODEL_IDLE_TIMEOUT.total_seconds(),
+        gt=0,
+        le=86_400,
+    )
     """No sign of life for this long ends an attempt of a call."""
     model_max_tokens: int | None = Field(default=None, ge=limits.LEAST_OUTPUT_TOKENS)
     """The most that a reply of any model may have; None leaves it to what is known of the model."""
     model_window: Annotated[dict[str, int], NoDecode] = {}
-    """Tokens that a model takes at once, with its reply, by name or pattern: `200000`, or `mine=32768,qwen*=131072`.
+    """Tokens that a model takes at once, with its reply, by name or pattern.
 
-    What the price list says of a model counts for those that are not named.
+    It is `200000`, or `mine=32768,qwen*=131072`. Models that are not named have the window of the
+    price list.
     """
     model_off: Annotated[dict[str, list[OptionalStep]], NoDecode] = {}
-    """Steps of a supervisor that are left out: `review,replan`, or by model `mine=judge,qwen*=review+refine`."""
+    """Steps of a supervisor that are left out.
+
+    They are `review,replan`, or by model `mine=judge,qwen*=review+refine`.
+    """
     model_prompts: Literal["auto", "short", "full"] = "auto"
-    """Short prompts and forms for all models, full ones, or short ones for those with a small window."""
+    """The length of prompts and forms; with `auto` models with a small window get short ones."""
     model_plain_http: bool = False
     """True if the key may go to another machine over plain http; on loopback it always may."""
     call_header: Literal["on", "off"] = "on"
     """With `on` requests carry `x-supervisor-call`."""
     notify: SecretStr | None = None
-    """What gets a line of JSON when a run waits for a person or ends: an https URL, or a command without a shell."""
+    """The https URL, or the command without a shell, that gets notices.
+
+    A notice is a line of JSON, sent when a run waits for a person or ends.
+    """
     log_format: Literal["text", "json"] = "text"
     """Lines of a Worker's log to read, or one JSON object each."""
     mcp_token: SecretStr | None = None
-    """What clients of `mcp --http` send; without it that is refused."""
+    """The token that clients of `mcp --http` send; without it that is refused."""
     codec_token: SecretStr | None = None
-    """What the Web UI and the `temporal` CLI send to `codec`; without it each user of that machine may ask it."""
+    """The token that the Web UI and the `temporal` CLI send to `codec`.
+
+    Without it each user of that machine may ask it.
+    """
     ui_token: SecretStr | None = None
-    """What readers of `ui` send; on this machine it may be missing."""
+    """The token that readers of `ui` send; on this machine it may be missing."""
     supervisor_model: Chain = ["claude-opus-5-5"]
     worker_model: Chain = ["claude-haiku-5-5"]
     """Each a model, or several as a fallback chain, separated by commas."""
 
-    capture_content: bool = Field(default=False, validation_alias="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
+    capture_content: bool = Field(
+        default=False,
+        validation_alias="OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+    )
     """True lets spans hold prompts, replies, arguments and outputs of tools."""
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
     anthropic_api_key_file: Place = Field(default=None, validation_alias="ANTHROPIC_API_KEY_FILE")
     """A file that holds the key, so that no environment shows it; ANTHROPIC_API_KEY wins."""
-    anthropic_auth_token: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_AUTH_TOKEN")
+    anthropic_auth_token: SecretStr | None = Field(
+        default=None,
+        validation_alias="ANTHROPIC_AUTH_TOKEN",
+    )
     anthropic_base_url: str | None = Field(default=None, validation_alias="ANTHROPIC_BASE_URL")
 
     @field_validator("allowed_models", "model_without", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
-        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        return _parts_of(value, ",")
 
     @field_validator("notify")
     @classmethod
     def _notify(cls, value: SecretStr | None) -> SecretStr | None:
         words = shlex.split(value.get_secret_value()) if value else []
-        if words and "://" in words[0] and (len(words) > 1 or require_http(words[0], secret=True)):
+        if not words:
+            return None
+        is_url = "://" in words[0]
+        if is_url and (len(words) > 1 or require_http(words[0], secret=True)):
             raise ValueError("write one https URL (plain http only to this machine), or a command")
-        return value if words else None
+        return value
 
     @field_validator("extra_fields", mode="before")
     @classmethod
@@ -175,7 +221,8 @@ class Settings(BaseSettings):
             fields = None
         if not isinstance(fields, dict):
             raise ValueError('write a JSON object, such as {"temperature": 0.2}')
-        if taken := sorted(fields.keys() & _OWN_FIELDS):
+        taken = sorted(fields.keys() & _OWN_FIELDS)
+        if taken:
             raise ValueError(f"these fields are the program's own: {', '.join(taken)}")
         return fields
 
@@ -184,10 +231,13 @@ class Settings(BaseSettings):
     def _windows(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        parts = [part.rpartition("=") for part in value.split(",") if part.strip()]
-        windows = {name.strip() or "*": tokens.strip() for name, _, tokens in parts}
+        windows = {}
+        for part in _parts_of(value, ","):
+            name, _, tokens = part.rpartition("=")
+            windows[name.strip() or "*"] = tokens.strip()
         if not all(tokens.isdigit() and int(tokens) > 0 for tokens in windows.values()):
-            raise ValueError("write a number of tokens, or name=tokens for each model, separated by commas")
+            forms = "a number of tokens, or name=tokens for each model, separated by commas"
+            raise ValueError(f"write {forms}")
         return windows
 
     @field_validator("model_off", mode="before")
@@ -195,11 +245,12 @@ class Settings(BaseSettings):
     def _steps_off(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        off = dict[str, list[str]]()
+        off: dict[str, list[str]] = {}
         for part in value.split(","):
             name, _, steps = part.rpartition("=")
-            off.setdefault(name.strip() or "*", []).extend(step.strip() for step in steps.split("+") if step.strip())
-        return {name: steps for name, steps in off.items() if steps}
+            for step in _parts_of(steps, "+"):
+                off.setdefault(name.strip() or "*", []).append(step)
+        return off
 
     @cached_property
     def keys(self) -> "Keys | None":
@@ -229,25 +280,33 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _key_from_file(self) -> "Settings":
-        if self.anthropic_api_key_file and not self.secret("anthropic_api_key"):
-            try:
-                self.anthropic_api_key = SecretStr(self.anthropic_api_key_file.read_text(encoding="utf-8"))
-            except OSError as error:
-                raise ValueError(f"ANTHROPIC_API_KEY_FILE can't be read: {error.strerror}") from None
-            except ValueError:
-                raise ValueError("ANTHROPIC_API_KEY_FILE can't be read: it is no text in UTF-8") from None
+        file = self.anthropic_api_key_file
+        if file is None or self.secret("anthropic_api_key"):
+            return self
+        unread = "ANTHROPIC_API_KEY_FILE can't be read"
+        try:
+            self.anthropic_api_key = SecretStr(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ValueError(f"{unread}: {error.strerror}") from None
+        except ValueError:
+            raise ValueError(f"{unread}: it is no text in UTF-8") from None
         return self
 
     @property
     def has_model(self) -> bool:
         """True if a key, a token or a URL selects a model endpoint."""
-        return bool(self.secret("anthropic_api_key") or self.secret("anthropic_auth_token") or self.anthropic_base_url)
+        has_key = self.secret("anthropic_api_key") or self.secret("anthropic_auth_token")
+        return bool(has_key or self.anthropic_base_url)
 
     @property
     def chosen_models(self) -> list[str]:
         """The models in the environment; if there are none, the endpoint's only one is used."""
-        named = [name for name in ("supervisor_model", "worker_model") if name in self.model_fields_set]
-        return [model for name in named for model in getattr(self, name)]
+        chosen = []
+        if "supervisor_model" in self.model_fields_set:
+            chosen += self.supervisor_model
+        if "worker_model" in self.model_fields_set:
+            chosen += self.worker_model
+        return chosen
 
     @property
     def asks_endpoint(self) -> bool:
@@ -278,12 +337,16 @@ class Settings(BaseSettings):
     def secret(self, name: SecretName) -> str | None:
         """Returns the value of a secret setting; None if it is missing or empty."""
         value: SecretStr | None = getattr(self, name)
-        return (value.get_secret_value().strip() or None) if value else None
+        if value is None:
+            return None
+        return value.get_secret_value().strip() or None
 
     @property
     def teams_folders(self) -> list[Path]:
         """The folders with teams; the first one that has a team wins."""
-        return ([self.teams_dir] if self.teams_dir else []) + [BUILTIN_TEAMS]
+        if self.teams_dir is None:
+            return [BUILTIN_TEAMS]
+        return [self.teams_dir, BUILTIN_TEAMS]
 
     @property
     def teams_mark(self) -> str:
@@ -308,14 +371,21 @@ def load_settings(env_file: Path | None = None) -> Settings:
             raise ValueError(f"there is no file {env_file}")
         return _read(None)
     unshared(file, file.stat(), os.getuid())
-    outer, settings = _read(None), _read(file)
+    outer = _read(None)
+    settings = _read(file)
     has_key = outer.secret("anthropic_api_key") or outer.secret("anthropic_auth_token")
     if has_key and settings.anthropic_base_url != outer.anthropic_base_url:
         raise ValueError(
-            f"ANTHROPIC_BASE_URL is from {file} and the key from the environment: put both into one place, "
-            "so that no file sends your key elsewhere"
+            f"ANTHROPIC_BASE_URL is from {file} and the key from the environment: "
+            "put both into one place, so that no file sends your key elsewhere"
         )
     return settings
+
+
+def _parts_of(text: str, between: str) -> list[str]:
+    """Returns the parts of a list in a variable, without empty ones."""
+    parts = [part.strip() for part in text.split(between)]
+    return [part for part in parts if part]
 
 
 def _read(file: Path | None) -> Settings:

@@ -25,7 +25,7 @@ from temporal_supervisor.supervision.base import limits, spans
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
-_ENDPOINT, _OTLP_HTTP = "OTEL_EXPORTER_OTLP_ENDPOINT", ("", "http/protobuf")
+_PROTOCOLS = ("", "http/protobuf")  # of OTLP
 _WAITS = ("person", "provider", "paused")  # values of the search attribute SupervisorWaiting
 _COUNT_TIMEOUT = timedelta(seconds=5)
 TRACES_LOST = "the collector that OTEL_* names takes no traces or metrics: they are lost, the work continues"
@@ -43,32 +43,45 @@ def is_wanted(signal: Signal, environ: Mapping[str, str]) -> bool:
         return False
     if exporter != "otlp":
         raise ValueError(f"OTEL_{signal}_EXPORTER={exporter} is not supported: use otlp or none")
+
     own = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL")
-    if (protocol := own or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")) not in _OTLP_HTTP:
-        raise ValueError(f"OTEL_EXPORTER_OTLP_*={protocol} is not supported: use http/protobuf, on port 4318")
+    protocol = own or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+    if protocol not in _PROTOCOLS:
+        helps = "use http/protobuf, on port 4318"
+        raise ValueError(f"OTEL_EXPORTER_OTLP_*={protocol} is not supported: {helps}")
     if address and urlsplit(address).scheme not in ("http", "https"):
         raise ValueError(f"OTEL_EXPORTER_OTLP_* names {address}: write http://host:4318")
     return True
 
 
-def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured: bool = False) -> Callable[[], bool]:
+def configure(
+    service: str,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    measured: bool = False,
+) -> Callable[[], bool]:
     """Sets up the process's tracer provider and, if `measured`, its meter provider.
 
     Returns a function that sends the rest, and returns False if that is lost. Raises ValueError for
     unsupported variables.
     """
-    begins = [_set_up_traces] if is_wanted("TRACES", environ) else []
-    begins += [_set_up_metrics] if measured and is_wanted("METRICS", environ) else []
-    if not begins:
+    set_ups = []
+    if is_wanted("TRACES", environ):
+        set_ups.append(_set_up_traces)
+    if measured and is_wanted("METRICS", environ):
+        set_ups.append(_set_up_metrics)
+    if not set_ups:
         return lambda: True
+
     # Imported late: a process without it does not pay for the SDK.
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
     resource = Resource.create({"service.name": service}).merge(OTELResourceDetector().detect())
-    shutdowns = [begin(resource) for begin in begins]
+    shutdowns = [set_up(resource) for set_up in set_ups]
 
     def send_rest() -> bool:
-        # An exporter retries for longer than a command may take, and must not cost the other signal its time.
+        # An exporter retries for longer than a command may take, and must not cost the other signal
+        # its time.
         until = time.monotonic() + limits.TRACES_WAIT.total_seconds()
         endings = [threading.Thread(target=shutdown, daemon=True) for shutdown in shutdowns]
         for ending in endings:
@@ -89,7 +102,8 @@ def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig
         return None
     from opentelemetry.util.re import parse_env_headers
 
-    headers = environ.get("OTEL_EXPORTER_OTLP_METRICS_HEADERS") or environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")
+    own = environ.get("OTEL_EXPORTER_OTLP_METRICS_HEADERS")
+    headers = own or environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")
     every = environ.get("OTEL_METRIC_EXPORT_INTERVAL") or "60000"
     if not (every.isdecimal() and int(every)):
         raise ValueError(f"OTEL_METRIC_EXPORT_INTERVAL={every}: write milliseconds")
@@ -117,20 +131,35 @@ def parent_of(run_id: str, first_run_id: str, place: str) -> Context | None:
     sampler = getattr(trace.get_tracer_provider(), "sampler", None)
     if sampler is None:
         return None
-    number = spans.trace_id(run_id, first_run_id)
-    sampled = sampler.should_sample(None, number, spans.INVOKE_WORKFLOW).decision.is_sampled()
-    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if sampled else trace.TraceFlags.DEFAULT)
-    above = trace.SpanContext(number, spans.span_id(first_run_id, place), is_remote=True, trace_flags=flags)
+    trace_id = spans.trace_id(run_id, first_run_id)
+    result = sampler.should_sample(None, trace_id, spans.INVOKE_WORKFLOW)
+    flags = trace.TraceFlags.DEFAULT
+    if result.decision.is_sampled():
+        flags = trace.TraceFlags.SAMPLED
+    above = trace.SpanContext(
+        trace_id,
+        spans.span_id(first_run_id, place),
+        is_remote=True,
+        trace_flags=trace.TraceFlags(flags),
+    )
     return trace.set_span_in_context(trace.NonRecordingSpan(above), Context())
 
 
 def run_started(run_id: str, first_run_id: str, began_at: int) -> None:
     """Writes the span of a run's start, linked to the client's present span."""
-    parent, beside = parent_of(run_id, first_run_id, run_id), trace.get_current_span().get_span_context()
-    if parent is not None:
-        links, facts = [trace.Link(beside)] if beside.is_valid else [], {spans.CONVERSATION: run_id}
-        tracer = trace.get_tracer(spans.SCOPE)
-        tracer.start_span(spans.START, parent, trace.SpanKind.CLIENT, facts, links, began_at).end()
+    parent = parent_of(run_id, first_run_id, run_id)
+    if parent is None:
+        return
+    present = trace.get_current_span().get_span_context()
+    span = trace.get_tracer(spans.SCOPE).start_span(
+        spans.START,
+        parent,
+        kind=trace.SpanKind.CLIENT,
+        attributes={spans.CONVERSATION: run_id},
+        links=[trace.Link(present)] if present.is_valid else [],
+        start_time=began_at,
+    )
+    span.end()
 
 
 def count_waits(client: Client) -> None:
@@ -148,22 +177,26 @@ def count_waits(client: Client) -> None:
     async def all_counted() -> Iterable[metrics.Observation]:
         return await asyncio.gather(*map(counted, _WAITS))
 
-    def observe(_: metrics.CallbackOptions) -> Iterable[metrics.Observation]:  # in the exporter's thread
+    # in the exporter's thread
+    def observe(_: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
         if not loop.is_running():
             return []
         try:  # all kinds or none: the loop may end between two
-            return asyncio.run_coroutine_threadsafe(all_counted(), loop).result(_COUNT_TIMEOUT.total_seconds())
+            counting = asyncio.run_coroutine_threadsafe(all_counted(), loop)
+            return counting.result(_COUNT_TIMEOUT.total_seconds())
         except (RPCError, TimeoutError, CancelledError, RuntimeError):
             return []
 
+    meter = metrics.get_meter(spans.SCOPE)
     words = "runs that wait, by kind; each Worker reports all of the namespace"
-    metrics.get_meter(spans.SCOPE).create_observable_gauge(spans.WAITING, [observe], "{run}", words)
+    meter.create_observable_gauge(spans.WAITING, [observe], "{run}", words)
 
 
 def _collector_address(signal: Signal, environ: Mapping[str, str]) -> str | None:
-    if own := environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"):
+    own = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
+    if own:
         return own
-    base = environ.get(_ENDPOINT)
+    base = environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     return f"{base.rstrip('/')}/v1/{signal.lower()}" if base else None
 
 
@@ -177,10 +210,12 @@ def _set_up_traces(resource: "Resource") -> Callable[[], None]:
         """Gives a span the ids that its context asks for."""
 
         def generate_trace_id(self) -> int:
-            return cast("int | None", context.get_value(spans.TRACE_ID_KEY)) or super().generate_trace_id()
+            wanted = cast("int | None", context.get_value(spans.TRACE_ID_KEY))
+            return wanted or super().generate_trace_id()
 
         def generate_span_id(self) -> int:
-            return cast("int | None", context.get_value(spans.SPAN_ID_KEY)) or super().generate_span_id()
+            wanted = cast("int | None", context.get_value(spans.SPAN_ID_KEY))
+            return wanted or super().generate_span_id()
 
     provider = TracerProvider(resource=resource, id_generator=RunIds(), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
@@ -193,8 +228,11 @@ def _set_up_metrics(resource: "Resource") -> Callable[[], None]:
     from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-    reader, exemplars = PeriodicExportingMetricReader(OTLPMetricExporter()), AlwaysOffExemplarFilter()
-    # without exemplars: a fifth of the cost
-    provider = MeterProvider([reader], resource, exemplar_filter=exemplars, shutdown_on_exit=False)
+    provider = MeterProvider(
+        [PeriodicExportingMetricReader(OTLPMetricExporter())],
+        resource,
+        exemplar_filter=AlwaysOffExemplarFilter(),  # a fifth of the cost
+        shutdown_on_exit=False,
+    )
     metrics.set_meter_provider(provider)
     return provider.shutdown

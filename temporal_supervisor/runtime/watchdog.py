@@ -18,7 +18,8 @@ from typing import NoReturn
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import one_line
 
-NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
+# CPU time of the process in a tick: only code that holds the interpreter takes so much.
+NATIVE_CPU = timedelta(seconds=10)
 WATCHDOG_TICK = timedelta(seconds=1)
 
 _NAMED = 5  # activities under way, in the last line
@@ -61,13 +62,14 @@ class Watchdog:
         self._loop = loop
 
     def _tick(self) -> None:
-        tick, silence = WATCHDOG_TICK.total_seconds(), limits.LOOP_SILENCE.total_seconds()
+        tick = WATCHDOG_TICK.total_seconds()
+        silence = limits.LOOP_SILENCE.total_seconds()
         while not self._done.wait(tick):
             _wind_up()
             if self._loop is None or self._loop.is_closed():
                 continue
             if self._silent_ticks * tick >= silence:
-                self._end(f"the event loop has been silent for {silence:g} s")
+                self._end_process()
             self._silent_ticks += 1
             with contextlib.suppress(RuntimeError):  # closed just now
                 self._loop.call_soon_threadsafe(self._answer)
@@ -75,11 +77,15 @@ class Watchdog:
     def _answer(self) -> None:
         self._silent_ticks = 0
 
-    def _end(self, reason: str) -> NoReturn:
+    def _end_process(self) -> NoReturn:
         """Ends the process at once and writes the reason, its work, and the stacks of threads."""
-        os.write(2, f"watchdog: {reason}: this process ends, other Workers continue its work\n".encode())
-        names = [task.get_name() for task in asyncio.all_tasks(self._loop)] if self._loop else []
-        work = [one_line(name, limits.SENTENCE_BYTES) for name in names if " of run " in name]  # as `heartbeat` names
+        silent = f"the event loop has been silent for {limits.LOOP_SILENCE.total_seconds():g} s"
+        ends = "this process ends, other Workers continue its work"
+        os.write(2, f"watchdog: {silent}: {ends}\n".encode())
+        tasks = asyncio.all_tasks(self._loop) if self._loop else ()
+        names = [task.get_name() for task in tasks]
+        # activities, as `heartbeat` names them
+        work = [one_line(name, limits.SENTENCE_BYTES) for name in names if " of run " in name]
         os.write(2, f"watchdog: under way: {', '.join(work[:_NAMED]) or 'nothing'}\n".encode())
         faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
         os._exit(FROZEN)
@@ -95,7 +101,8 @@ def stop_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None
     def on_signal(number: int, frame: FrameType | None) -> None:
         for name in signals:
             signal.signal(name, signal.SIG_DFL)
-        os.write(2, b"stopping: calls in flight may finish; once more to stop at once\n")  # the stream may be in use
+        # not by the stream, which may be in use
+        os.write(2, b"stopping: calls in flight may finish; once more to stop at once\n")
         loop.call_soon_threadsafe(stop.set)
 
     for name in signals:

@@ -38,14 +38,22 @@ from temporal_supervisor.supervision.base.queues import (
 )
 
 _CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
-_REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
+# They share one interpreter: side by side, large replays would outlast their ten seconds.
+_REPLAY_SLOTS = 3
 _NO_BUILD = "unversioned"  # without a name the SDK makes one by hashing all modules: 0.4 s of CPU
 
 WorkerRole = Literal["workflows", "model", "tools", "outward"]
 ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools", "outward")
 POOL_ROLES = ("model", "tools")
 
-_PASSED_THROUGH = ("activities", "temporal_supervisor", "pydantic", "pydantic_core", "annotated_types", "obstore")
+_PASSED_THROUGH = (
+    "activities",
+    "temporal_supervisor",
+    "pydantic",
+    "pydantic_core",
+    "annotated_types",
+    "obstore",
+)
 
 
 def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
@@ -86,14 +94,14 @@ def workers(
     run_activities: Sequence[Callable[..., Any]],
     model_activities: Sequence[Callable[..., Any]],
     tool_activities: Sequence[Callable[..., Any]],
-    interceptors: Sequence[Interceptor] = (),
-    model_rate: float | None = None,
-    model_slots: int = limits.MODEL_SLOTS,
-    pool: str | None = None,
-    strict_sandbox: bool = True,
-    build_id: str | None = None,
-    store_id: str | None = None,
-    teams: str = "",
+    interceptors: Sequence[Interceptor],
+    model_rate: float | None,
+    model_slots: int,
+    pool: str | None,
+    strict_sandbox: bool,
+    build_id: str | None,
+    store_id: str | None,
+    teams: str,
 ) -> list[Worker]:
     """Returns one Worker for each queue.
 
@@ -113,15 +121,8 @@ def workers(
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
         "identity": worker_identity(client.identity, store_id, teams),
+        **_build_options(build_id),
     }
-    if build_id is None:
-        common["build_id"] = _NO_BUILD
-    else:
-        common["deployment_config"] = WorkerDeploymentConfig(
-            version=WorkerDeploymentVersion(DEPLOYMENT, build_id),
-            use_worker_versioning=True,
-            default_versioning_behavior=VersioningBehavior.PINNED,
-        )
     of_tools = {
         **common,
         "activities": tool_activities,
@@ -155,6 +156,18 @@ def workers(
     if "outward" in roles:
         serving.append(Worker(**of_tools, task_queue=OUTWARD_QUEUE))
     return serving
+
+
+def _build_options(build_id: str | None) -> dict[str, Any]:
+    """Returns the options by which runs stay with a build, if there is one."""
+    if build_id is None:
+        return {"build_id": _NO_BUILD}
+    config = WorkerDeploymentConfig(
+        version=WorkerDeploymentVersion(DEPLOYMENT, build_id),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior.PINNED,
+    )
+    return {"deployment_config": config}
 
 
 def _workflow_worker(
@@ -192,7 +205,10 @@ class ShownDetails(Interceptor):
     Setting it with every change, as the SDK intends, costs a large run more than all other work.
     """
 
-    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: A002
+    def workflow_interceptor_class(
+        self,
+        input: WorkflowInterceptorClassInput,  # noqa: A002
+    ) -> type[WorkflowInboundInterceptor]:
         """Returns the interceptor class that handles queries."""
         return _Rendering
 

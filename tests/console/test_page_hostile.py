@@ -19,7 +19,6 @@ from starlette.routing import Route
 from activities.store.store_urls import open_store
 from temporal_supervisor.client import Item
 from temporal_supervisor.console.base.command import Access
-from temporal_supervisor.console.commands.people_commands import WholeItem
 from temporal_supervisor.console.page.ask_form import TeamChoice
 from temporal_supervisor.console.page.lineage import Origin, lineage_text
 from temporal_supervisor.console.page.page_app import _STATIC, page_app
@@ -33,6 +32,7 @@ from temporal_supervisor.console.report.report_page import report_body
 from temporal_supervisor.console.view.event_lines import Line
 from temporal_supervisor.console.view.live_view import Picture, TreeRow
 from temporal_supervisor.console.view.plan_view import PlanPage
+from temporal_supervisor.console.view.whole_item import WholeItem
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.base.errors import ErrorKind
 from temporal_supervisor.supervision.contract.finding import Finding

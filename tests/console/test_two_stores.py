@@ -9,8 +9,8 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from activities.store.store_urls import open_store
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.commands.doctor import _other_workers_store
-from temporal_supervisor.console.commands.run_commands import require_same_store
 from temporal_supervisor.console.run.pollers import read_pollers
+from temporal_supervisor.console.run.required_workers import require_same_store
 from temporal_supervisor.runtime.connection import connect
 from temporal_supervisor.runtime.server.embedded_server import EmbeddedServer
 from temporal_supervisor.runtime.settings import Settings

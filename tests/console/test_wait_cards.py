@@ -3,11 +3,11 @@
 import re
 
 from temporal_supervisor.console.base.command import Access
-from temporal_supervisor.console.commands.people_commands import WholeItem
 from temporal_supervisor.console.page.page_guard import Door
 from temporal_supervisor.console.page.page_site import PageSite
 from temporal_supervisor.console.page.wait_cards import Card
 from temporal_supervisor.console.view.plan_view import PlanPage
+from temporal_supervisor.console.view.whole_item import WholeItem
 from temporal_supervisor.messages import Item
 from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.status import Asked, RunLimits, Status, Wait

@@ -20,10 +20,10 @@ from temporal_supervisor.console.base.check_rows import CheckRow
 from temporal_supervisor.console.base.output_file import write_file
 from temporal_supervisor.console.base.terminal import look_alikes, print_rows, revealed, safe, safe_json
 from temporal_supervisor.console.commands.evidence_commands import _file_names, _sentence
-from temporal_supervisor.console.commands.people_commands import _pretty
-from temporal_supervisor.console.commands.report_commands import run_table
+from temporal_supervisor.console.commands.list_commands import run_table
 from temporal_supervisor.console.run.pollers import has_ended_here
 from temporal_supervisor.console.view.answer_text import answer_file, answer_report, rows_of, why_partial
+from temporal_supervisor.console.view.whole_item import _pretty
 from temporal_supervisor.outcomes import RunOutcome
 from temporal_supervisor.supervision.contract.finding import ArtifactRef
 from temporal_supervisor.supervision.contract.result import Contradiction, Gap, RunResult, Unsupported

@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporal_supervisor import RunRequest, start
 from temporal_supervisor.console.base.command import CommandFailed
 from temporal_supervisor.console.commands.doctor import server_rows
-from temporal_supervisor.console.commands.run_commands import require_workers
+from temporal_supervisor.console.run.required_workers import require_workers
 from temporal_supervisor.console.run.standstill import observed_standstills
 from temporal_supervisor.runs import Run
 from temporal_supervisor.runtime.connection import connect

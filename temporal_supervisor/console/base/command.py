@@ -33,7 +33,6 @@ from temporal_supervisor.supervision.contract.request import describe_errors
 
 EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?"
 
-
 tool_hints: ContextVar[Callable[..., str] | None] = ContextVar("tool_hints", default=None)
 """Turns the words of a command into the tool of an MCP client, which has no shell.
 
@@ -43,10 +42,17 @@ It returns an empty text where there is no such tool.
 
 def hint(*words: str, **environ: str) -> str:
     """Returns a command of this program with the present global options, for messages."""
-    if (as_tool := tool_hints.get()) is not None:
+    as_tool = tool_hints.get()
+    if as_tool is not None:
         return as_tool(*words) or f"the shell command {shell_command(PROGRAM, words, **environ)}"
-    given = {"--address": access.address, "--namespace": access.namespace, "--env-file": access.env_file}
-    connection = [word for name, value in given.items() if value for word in (name, str(value))]
+
+    connection = []
+    if access.address:
+        connection += ["--address", access.address]
+    if access.namespace:
+        connection += ["--namespace", access.namespace]
+    if access.env_file:
+        connection += ["--env-file", str(access.env_file)]
     return shell_command(PROGRAM, [*connection, *words], **environ)
 
 
@@ -94,7 +100,8 @@ class Access:
 
         Raises ValueError, ArtifactUnavailable or ConnectionFailed.
         """
-        return open_store(self.settings.artifacts_url, await namespace_id(await self.client()), self.settings.keys)
+        folder = await namespace_id(await self.client())
+        return open_store(self.settings.artifacts_url, folder, self.settings.keys)
 
     async def store_or_none(self) -> ArtifactStore | None:
         """Returns the store; None if it can't be opened, as following a run needs none."""
@@ -108,8 +115,9 @@ class Access:
 
         Without the server, the run's namespace is unknown, so all parts are searched.
         """
-        url, keys = self.settings.artifacts_url, self.settings.keys
-        parts = [open_store(url, unquote(folder), keys) for folder in await open_store(url).folders()]
+        url = self.settings.artifacts_url
+        folders = await open_store(url).folders()
+        parts = [open_store(url, unquote(folder), self.settings.keys) for folder in folders]
         return [part for part in parts if await part.latest_ended(run_id) is not None]
 
     async def client(self) -> Client:
@@ -119,8 +127,12 @@ class Access:
         settings.
         """
         if self._client is None:
-            self._send_rest, keys = configure("temporal-supervisor"), self.settings.keys
-            self._client = await connect(address=self.address, namespace=self.namespace, keys=keys)
+            self._send_rest = configure(PROGRAM)
+            self._client = await connect(
+                address=self.address,
+                namespace=self.namespace,
+                keys=self.settings.keys,
+            )
         return self._client
 
     def close(self) -> None:
@@ -133,7 +145,12 @@ access = Access()
 """As the options of this command line say."""
 
 
-def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]], *, as_json: bool = False) -> int:
+def perform(
+    access: Access,
+    work: Callable[[], Coroutine[Any, Any, Report | int]],
+    *,
+    as_json: bool = False,
+) -> int:
     """Runs a command, prints its report and returns its exit code.
 
     A failure is printed as a sentence on standard error.
@@ -164,40 +181,52 @@ def user_name() -> str:
 def explain(error: BaseException) -> CommandFailed:
     """Returns the sentence and exit code for any error of a command."""
     text = str(error) or type(error).__name__
-    unexpected = f"something unexpected happened ({text}): run it again with --debug to see where"
-    table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str], ...] = (
-        ((ConnectionFailed, ArtifactUnavailable, ServerFailed, TemporalNotFound), UNREACHABLE, text),
-        (BrokenPipeError, DONE, ""),  # `trace | head`: the reader has what it wanted
-        ((ArtifactError, UpdateRefused), FAILED, text),
-        (SupervisionError, BAD_INPUT, getattr(error, "message", "")),
-        ((ValueError, OSError), BAD_INPUT, text),
-        ((asyncio.CancelledError, KeyboardInterrupt), INTERRUPTED, ""),
-        (BaseException, FAILED, unexpected),
-    )
-    if isinstance(error, CommandFailed):
-        return error
-    if isinstance(error, NoRun) and not error.is_other:
-        return CommandFailed(FAILED, f"{text}: {hint('list')} shows the runs")
-    if isinstance(error, RPCError):
-        return _explain_rpc(error)
-    if isinstance(error, ValidationError):
-        return CommandFailed(BAD_INPUT, describe_errors(error))
-    return next(CommandFailed(code, words) for kinds, code, words in table if isinstance(error, kinds))
+    match error:
+        case CommandFailed():
+            return error
+        case NoRun(is_other=False):
+            return CommandFailed(FAILED, f"{text}: {hint('list')} shows the runs")
+        case RPCError():
+            return _explain_rpc(error)
+        case ValidationError():
+            return CommandFailed(BAD_INPUT, describe_errors(error))
+        case ConnectionFailed() | ArtifactUnavailable() | ServerFailed() | TemporalNotFound():
+            return CommandFailed(UNREACHABLE, text)
+        case BrokenPipeError():  # `trace | head`: the reader has what it wanted
+            return CommandFailed(DONE, "")
+        case ArtifactError() | UpdateRefused():
+            return CommandFailed(FAILED, text)
+        case SupervisionError() | ValueError() | OSError():
+            return CommandFailed(BAD_INPUT, text)
+        case asyncio.CancelledError() | KeyboardInterrupt():
+            return CommandFailed(INTERRUPTED, "")
+    helps = "run it again with --debug to see where"
+    return CommandFailed(FAILED, f"something unexpected happened ({text}): {helps}")
+
+
+_ON_STATE = (
+    RPCStatusCode.NOT_FOUND,
+    RPCStatusCode.ALREADY_EXISTS,
+    RPCStatusCode.FAILED_PRECONDITION,
+)
 
 
 def _explain_rpc(error: RPCError) -> CommandFailed:
     if error.status is RPCStatusCode.INVALID_ARGUMENT:
         return CommandFailed(BAD_INPUT, f"the Temporal server refuses this: {error.message}")
-    if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS, RPCStatusCode.FAILED_PRECONDITION):
+    if error.status in _ON_STATE:
         return CommandFailed(FAILED, f"the Temporal server says: {error.message}")
-    return CommandFailed(UNREACHABLE, f"the Temporal server does not answer ({error.message}): try again")
+    silent = f"the Temporal server does not answer ({error.message})"
+    return CommandFailed(UNREACHABLE, f"{silent}: try again")
 
 
 def _without_logs(debug: bool) -> None:
     """Keeps log lines of libraries off standard error: commands print one sentence."""
     if not debug:
-        logging.getLogger().addHandler(logging.NullHandler())  # else Python prints what has no handler
-    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)
+        # without any handler Python would print them
+        logging.getLogger().addHandler(logging.NullHandler())
+    silent = Runtime(telemetry=TelemetryConfig(logging=None))
+    Runtime.set_default(silent, error_if_already_set=False)
 
 
 def server_address(client: Client) -> str:
@@ -212,7 +241,8 @@ def endpoint(settings: Settings) -> str | None:
     parts = urlsplit(settings.anthropic_base_url or "")
     if not parts.hostname:
         return "Anthropic, by key"
-    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname}{port}"
 
 
 def web_address(client: Client, run_id: str) -> str | None:
@@ -224,7 +254,10 @@ def web_address(client: Client, run_id: str) -> str | None:
     page = f"namespaces/{quote(client.namespace, safe='')}/workflows/{quote(run_id, safe='')}"
     if address.partition(":")[0].endswith(_CLOUD):
         return f"https://cloud.temporal.io/{page}"
+
     embedded = read_record()
+    if embedded is None or not embedded.ui:
+        return None
     host, _, port = address.rpartition(":")
-    same = embedded and is_loopback(host.strip("[]")) and embedded.address.endswith(f":{port}")
-    return f"{embedded.ui}/{page}" if embedded and embedded.ui and same else None
+    is_here = is_loopback(host.strip("[]")) and embedded.address.endswith(f":{port}")
+    return f"{embedded.ui}/{page}" if is_here else None

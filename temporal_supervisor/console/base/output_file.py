@@ -20,13 +20,18 @@ def check_output(path: Path, endings: tuple[str, ...] = (), *, force: bool = Fal
     if path.is_dir():
         raise CommandFailed(BAD_INPUT, f"{path} is a folder: name a file in it")
     if endings and path.suffix.lower() not in endings:
-        what = f"no file of the kind '{path.suffix}'" if path.suffix else "its name has no ending"
-        known = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
-        raise CommandFailed(BAD_INPUT, f"{path}: {what}: write {known}")
+        problem = "its name has no ending"
+        if path.suffix:
+            problem = f"no file of the kind '{path.suffix}'"
+        *others, last = endings
+        known = f"{', '.join(others)} or {last}" if others else last
+        raise CommandFailed(BAD_INPUT, f"{path}: {problem}: write {known}")
     if not path.parent.is_dir():
-        raise CommandFailed(BAD_INPUT, f"there is no folder {path.parent}: make it, or name another file")
+        helps = "make it, or name another file"
+        raise CommandFailed(BAD_INPUT, f"there is no folder {path.parent}: {helps}")
     if path.exists() and not force:
-        raise CommandFailed(FAILED, f"{path} exists already: remove it, choose another name, or pass --force")
+        helps = "remove it, choose another name, or pass --force"
+        raise CommandFailed(FAILED, f"{path} exists already: {helps}")
 
 
 def write_file(path: Path, data: bytes, content: str = "", *, force: bool = False) -> None:
@@ -44,4 +49,7 @@ def write_file(path: Path, data: bytes, content: str = "", *, force: bool = Fals
             file.write(data)
     except OSError as error:
         raise CommandFailed(FAILED, f"{path} can't be written: {error.strerror}") from None
-    print_err(f"wrote {path}{f': {content}' if content else f', {len(data):,} bytes'}")
+    if content:
+        print_err(f"wrote {path}: {content}")
+    else:
+        print_err(f"wrote {path}, {len(data):,} bytes")

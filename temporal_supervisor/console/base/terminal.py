@@ -89,8 +89,12 @@ def revealed(text: str, kept: str = "") -> str:
 
 
 def _is_hidden(char: str) -> bool:
-    other_space = char != " " and unicodedata.category(char) == "Zs"
-    return char != "\n" and (_allowed(char) != char or char == "\t" or other_space or bool(_BLANK.match(char)))
+    """True for a character that is not seen as itself: a sign without form, or an odd space."""
+    if char in "\n ":
+        return False
+    if char == "\t" or _allowed(char) != char or _BLANK.match(char):
+        return True
+    return unicodedata.category(char) == "Zs"
 
 
 def look_alikes(text: str) -> list[str]:
@@ -98,19 +102,26 @@ def look_alikes(text: str) -> list[str]:
 
     It may if its word also has Latin letters, or looks Latin in a text that is not in its script.
     """
-    letters = {c for c in text if c.isalpha()}
-    odd = {
-        c for c in letters if c in _LATIN or (not c.isascii() and unicodedata.normalize("NFKC", c).isascii())
-    }  # of another style
-    foreign = any(not c.isascii() and c not in odd and "LATIN" not in unicodedata.name(c, "") for c in letters)
-    found = dict.fromkeys(
-        (char, word)
-        for word in re.findall(r"\w+", text)
-        for char in word
-        if char in odd and (not foreign or any(c.isascii() and c.isalpha() for c in word))
-    )
+    foreign = {char for char in text if char.isalpha() and not char.isascii()}
+    odd = {char for char in foreign if _looks_latin(char)}
+    is_of_other_script = any("LATIN" not in unicodedata.name(char, "") for char in foreign - odd)
+
+    found: dict[tuple[str, str], None] = {}
+    for word in re.findall(r"\w+", text):
+        if is_of_other_script and not re.search("[A-Za-z]", word):
+            continue
+        for char in word:
+            if char in odd:
+                found[char, word] = None
     lines = [f"U+{ord(char):04X} {unicodedata.name(char)} in {word[:40]}" for char, word in found]
-    return lines[:_LOOK_ALIKES] + ([f"and {len(lines) - _LOOK_ALIKES} more"] if len(lines) > _LOOK_ALIKES else [])
+    if len(lines) <= _LOOK_ALIKES:
+        return lines
+    return [*lines[:_LOOK_ALIKES], f"and {len(lines) - _LOOK_ALIKES} more"]
+
+
+def _looks_latin(char: str) -> bool:
+    """True for a letter of another script, or of another style, that looks like a Latin one."""
+    return char in _LATIN or unicodedata.normalize("NFKC", char).isascii()
 
 
 def counted(number: int, noun: str) -> str:
@@ -127,7 +138,9 @@ def file_size(size: int) -> str:
 
 def duration(seconds: float, digits: int = 0) -> str:
     """Returns seconds for people: `4 s`, `0:02:05`."""
-    return f"{max(0, seconds):.{digits}f} s" if seconds < 60 else str(timedelta(seconds=int(seconds)))
+    if seconds < 60:
+        return f"{max(0, seconds):.{digits}f} s"
+    return str(timedelta(seconds=int(seconds)))
 
 
 def roughly(seconds: float) -> str:
@@ -149,9 +162,17 @@ def console(*, stderr: bool = False, file: IO[str] | None = None) -> Console:
 
     Foreign text is passed as `Text` or Markdown.
     """
-    plain: dict[str, Any] = {"markup": False, "highlight": False, "emoji": False, "stderr": stderr, "file": file}
-    made = _Console(**plain)
-    return made if made.is_terminal and file is None else _Console(**plain, width=400, color_system=None)
+    options: dict[str, Any] = {
+        "markup": False,
+        "highlight": False,
+        "emoji": False,
+        "stderr": stderr,
+        "file": file,
+    }
+    made = _Console(**options)
+    if made.is_terminal and file is None:
+        return made
+    return _Console(**options, width=400, color_system=None)
 
 
 class _Console(Console):
@@ -206,8 +227,10 @@ class Report:
             print_json(self.data)
         else:
             print_rows(screen or console(), self.rows)
-        for text in (*(() if as_json else self.notes), *filter(None, [self.error])):
-            print_err(text)
+            for note in self.notes:
+                print_err(note)
+        if self.error:
+            print_err(self.error)
         return self.code
 
     def text(self) -> str:
@@ -340,6 +363,13 @@ def wrapped(text: str, width: int, style: str) -> list[Text]:
 
 
 def _broken(text: str, room: int, style: str, *, first: bool) -> list[Text]:
+    """Returns a text as rows of `room` columns, of which only the `first` begins further left."""
     glued = _COMMAND.sub(lambda command: command[0].replace(" ", _GLUE), text.strip())
-    rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(glued).wrap(Console(width=room), room)]
-    return [Text((" " if first and not number else "  ") + row, style=style) for number, row in enumerate(rows) if row]
+    rows = []
+    indent = " " if first else "  "
+    for part in Text(glued).wrap(Console(width=room), room):
+        row = part.plain.replace(_GLUE, " ").rstrip()
+        if row:
+            rows.append(Text(indent + row, style=style))
+        indent = "  "
+    return rows

@@ -37,13 +37,23 @@ def codec_app(codec: PayloadCodec, ui: str, token: str | None = None) -> Starlet
             payloads = json_format.Parse(await request.body(), Payloads()).payloads
         except (json_format.ParseError, UnicodeDecodeError):
             return PlainTextResponse("write payloads as JSON", status_code=400)
-        work = codec.decode if request.url.path == "/decode" else codec.encode
-        return JSONResponse(json_format.MessageToDict(Payloads(payloads=await work(payloads))))
+        if request.url.path == "/decode":
+            made = await codec.decode(payloads)
+        else:
+            made = await codec.encode(payloads)
+        return JSONResponse(json_format.MessageToDict(Payloads(payloads=made)))
 
-    # A page elsewhere whose name resolves to this machine is refused by its host, any other one by its origin.
+    # A page elsewhere whose name resolves to this machine is refused by its host, any other one by
+    # its origin. The Web UI is opened by either name of this machine.
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[_HOST, "localhost"])
-    pages = [ui, ui.replace("//localhost:", f"//{_HOST}:"), ui.replace(f"//{_HOST}:", "//localhost:")]  # both are used
-    origins = Middleware(CORSMiddleware, allow_origins=pages, allow_methods=["POST"], allow_headers=_HEADERS)
+    by_address = ui.replace("//localhost:", f"//{_HOST}:")
+    by_name = ui.replace(f"//{_HOST}:", "//localhost:")
+    origins = Middleware(
+        CORSMiddleware,
+        allow_origins=[ui, by_address, by_name],
+        allow_methods=["POST"],
+        allow_headers=_HEADERS,
+    )
     routes = [Route(path, translate, methods=["POST"]) for path in ("/decode", "/encode")]
     return Starlette(routes=routes, middleware=[hosts, origins])
 
@@ -53,10 +63,13 @@ async def serve_codec(keys: Keys | None, port: int, ui: str, token: str | None =
     import uvicorn
 
     if keys is None:
-        raise CommandFailed(BAD_INPUT, "there are no keys: set SUPERVISOR_KEYS_FILE to the file that the Workers use")
-    print_err(f"decrypts at http://{_HOST}:{port} for {ui}: name it there as the codec server's endpoint (Ctrl-C ends)")
+        helps = "set SUPERVISOR_KEYS_FILE to the file that the Workers use"
+        raise CommandFailed(BAD_INPUT, f"there are no keys: {helps}")
+    helps = "name it there as the codec server's endpoint (Ctrl-C ends)"
+    print_err(f"decrypts at http://{_HOST}:{port} for {ui}: {helps}")
     if token is None:
         print_err("without SUPERVISOR_CODEC_TOKEN it answers each user of this machine")
     app = codec_app(SealedPayloads(keys), ui, token)
-    await uvicorn.Server(uvicorn.Config(app, host=_HOST, port=port, log_level="warning")).serve()
+    config = uvicorn.Config(app, host=_HOST, port=port, log_level="warning")
+    await uvicorn.Server(config).serve()
     return DONE

@@ -45,6 +45,13 @@ from temporal_supervisor.supervision.base.queues import DEPLOYMENT, MODEL_QUEUE,
 from temporal_supervisor.supervision.base.trust import is_readable_by_others
 
 _RUNS = 100  # open ones that are looked at, newest first
+_HAS_RUNS = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
+_SAME_STORE = "set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
+# A run sets the attributes that there were when it began: without one of them the server refuses
+# its tasks.
+_WITHOUT_ATTRIBUTE = (
+    "new runs work without it: their phase is in the memo; a run that began with it is stuck until it is back"
+)
 
 
 async def examine(
@@ -116,12 +123,17 @@ async def _store(access: Access) -> tuple[str | None, CheckRow]:
         store_id = await store.identity() or ""
     except (ArtifactUnavailable, ValueError) as error:
         url = access.settings.artifacts_url
-        fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
-        text = f"{fix} or let SUPERVISOR_ARTIFACTS_URL name another one"
-        return None, CheckRow("problem", "artifact store", str(error), text)
+        repair = f"make {url} a folder of yours"
+        if "://" in url:
+            repair = "create that bucket, check its credentials"
+        fix = f"{repair}, or let SUPERVISOR_ARTIFACTS_URL name another one"
+        return None, CheckRow("problem", "artifact store", str(error), fix)
+
+    known = "without an id yet: the first run that uses it makes one"
+    if store_id:
+        known = f"id {store_id}"
     keys = access.settings.keys
     sealed = f", encrypted with key {keys.names[0]}" if keys else ""
-    known = f"id {store_id}" if store_id else "without an id yet: the first run that uses it makes one"
     return store_id, CheckRow("ok", "artifact store", f"{store.url}, {known}{sealed}")
 
 
@@ -129,7 +141,8 @@ async def _without_own_model(settings: Settings, client: Client) -> AsyncIterato
     """Yields the Worker that makes model calls, or a warning if there is none."""
     calling = await read_pollers(client, MODEL_QUEUE)
     if calling.served:
-        text = f"this environment names none and needs none: {workers_line(calling.workers)} makes the calls"
+        worker = workers_line(calling.workers)
+        text = f"this environment names none and needs none: {worker} makes the calls"
         yield CheckRow("ok", "model", text)
         return
     async for row in model_rows(settings):
@@ -144,20 +157,31 @@ def open_keys(settings: Settings) -> CheckRow | None:
     file = settings.keys_file
     if file is None or not file.is_file() or not is_readable_by_others(file.stat()):
         return None
-    return CheckRow("warning", "keys", f"other users of this machine can read {file}", f"`chmod 600 {file}`")
+    text = f"other users of this machine can read {file}"
+    return CheckRow("warning", "keys", text, f"`chmod 600 {file}`")
 
 
 async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
     """Yields a row for each team with problems or with files that can't be read."""
-    from temporal_supervisor.console.commands.team_commands import teams_report  # loads the tools' libraries: 0.3 s
+    # loads the tools' libraries: 0.3 s
+    from temporal_supervisor.console.commands.team_commands import teams_report
 
-    checked: Any = (await teams_report(settings)).data
-    wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
-    for name, (problem, *more) in ((name, problems) for name, problems in wrong.items() if problems):
-        text = f"{problem.rstrip('.')}; and {counted(len(more), 'more file')}" if more else problem
-        yield CheckRow("warning", f"team {name}", text, f"correct it; {hint('teams', name)} says more")
-    if not any(wrong.values()):
-        yield CheckRow("ok", "teams", f"{', '.join(wrong)}: their files can be read")
+    report = await teams_report(settings)
+    teams: Any = report.data
+    is_right = True
+    for team in teams:
+        problems = [team["error"]] if team["error"] else team["unread"]
+        if not problems:
+            continue
+        is_right = False
+        text, *more = problems
+        if more:
+            text = f"{text.rstrip('.')}; and {counted(len(more), 'more file')}"
+        fix = f"correct it; {hint('teams', team['name'])} says more"
+        yield CheckRow("warning", f"team {team['name']}", text, fix)
+    if is_right:
+        names = ", ".join(team["name"] for team in teams)
+        yield CheckRow("ok", "teams", f"{names}: their files can be read")
 
 
 async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[CheckRow]:
@@ -166,21 +190,23 @@ async def server_rows(client: Client, store_id: str | None) -> AsyncIterator[Che
     `store_id` is the id of this environment's store: empty if it has none, None if it can't be
     read.
     """
-    info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=RPC_TIMEOUT)
+    request = GetSystemInfoRequest()
+    info = await client.workflow_service.get_system_info(request, timeout=RPC_TIMEOUT)
     yield CheckRow("ok", "server", f"{server_address(client)}, version {info.server_version}")
     yield CheckRow("ok", "namespace", client.namespace)
     async for row in queue_rows(client):
         yield row
+
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
-        # A run sets the attributes that there were when it began: without one of them the server refuses its tasks.
-        fix = "new runs work without it: their phase is in the memo; a run that began with it is stuck until it is back"
-        yield CheckRow("warning", "search attributes", warning, fix)
+        yield CheckRow("warning", "search attributes", warning, _WITHOUT_ATTRIBUTE)
     if not missing:
         yield CheckRow("ok", "search attributes", "all usable")
-    other = await _other_workers_store(client, store_id) or await _other_store(client, store_id)
-    if other:
-        yield other
+
+    if store_id is not None:
+        other = await _other_workers_store(client, store_id) or await _other_store(client, store_id)
+        if other:
+            yield other
     async for row in _open_runs(client):
         yield row
 
@@ -192,11 +218,13 @@ async def queue_rows(client: Client) -> AsyncIterator[CheckRow]:
         workers = seen[queue].workers
         if not all(has_ended_here(worker.identity) for worker in workers):
             yield CheckRow("ok", f"queue {queue}", f"{work} are served by {workers_line(workers)}")
-        else:
-            last = f", the last one was {workers_line(workers)}" if workers else ""
-            fix = f"start one with {hint('worker', *worker_of(queue)[1])}"
-            level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"  # few teams have such tools
-            yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
+            continue
+        last = f", the last one was {workers_line(workers)}" if workers else ""
+        _, options = worker_of(queue)
+        fix = f"start one with {hint('worker', *options)}"
+        # few teams have tools that go out
+        level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"
+        yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
     async for row in _build_rows(client, seen[WORKFLOW_QUEUE]):
         yield row
 
@@ -206,52 +234,59 @@ async def _build_rows(client: Client, seen: Polled) -> AsyncIterator[CheckRow]:
 
     A run stays with the build that began it.
     """
-    if why := seen.none_current:
-        yield CheckRow("problem", "builds", why, seen.set_current)
-    request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
+    if seen.none_current:
+        yield CheckRow("problem", "builds", seen.none_current, seen.set_current)
+    request = DescribeWorkerDeploymentRequest(
+        namespace=client.namespace,
+        deployment_name=DEPLOYMENT,
+    )
+    service = client.workflow_service
     try:
-        reply = await client.workflow_service.describe_worker_deployment(request, timeout=RPC_TIMEOUT)
+        reply = await service.describe_worker_deployment(request, timeout=RPC_TIMEOUT)
     except RPCError:  # no Worker has named one, or the server has just been told of the first
         return
-    info, words = reply.worker_deployment_info, []
+
+    info = reply.worker_deployment_info
+    current_build = info.routing_config.current_deployment_version.build_id
+    served = []
     for summary in info.version_summaries:  # the newest first
         build = summary.deployment_version.build_id
-        current = build == info.routing_config.current_deployment_version.build_id
-        open_runs = summary.drainage_status == VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
+        is_current = build == current_build
+        has_runs = summary.drainage_status == _HAS_RUNS
         if build in seen.served:
-            words.append(build + " (current)" * current + " (its runs may still be open)" * open_runs)
-        elif current or open_runs:
-            text = f"no Worker serves it: {'new runs wait for it' if current else 'runs that began with it are open'}"
+            current = " (current)" if is_current else ""
+            draining = " (its runs may still be open)" if has_runs else ""
+            served.append(f"{build}{current}{draining}")
+        elif is_current or has_runs:
+            waits = "new runs wait for it" if is_current else "runs that began with it are open"
             fix = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}"
-            yield CheckRow("problem", f"build {build}", text, fix)
-    if words and not why:
-        yield CheckRow("ok", "builds", ", ".join(words))
+            yield CheckRow("problem", f"build {build}", f"no Worker serves it: {waits}", fix)
+    if served and not seen.none_current:
+        yield CheckRow("ok", "builds", ", ".join(served))
 
 
-_SAME_STORE = "set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
+def _own_store(store_id: str) -> str:
+    """Returns the second half of a sentence on two different stores."""
+    if not store_id:
+        return "this environment one without an id: it is not mounted, or was emptied"
+    return f"this environment the store {store_id}"
 
 
-def _named_store(store_id: str) -> str:
-    return f"the store {store_id}" if store_id else "one without an id: it is not mounted, or was emptied"
-
-
-async def _other_workers_store(client: Client, store_id: str | None) -> CheckRow | None:
+async def _other_workers_store(client: Client, store_id: str) -> CheckRow | None:
     """Returns a problem if a running Worker uses another artifact store."""
-    if store_id is None:
-        return None
     worker, other = await worker_of_other_store(client, store_id)
     if not worker:
         return None
-    text = f"the Worker {worker} uses the store {other}..., this environment {_named_store(store_id)}"
+    text = f"the Worker {worker} uses the store {other}..., {_own_store(store_id)}"
     return CheckRow("problem", "artifact store", text, _SAME_STORE)
 
 
-async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
+async def _other_store(client: Client, store_id: str) -> CheckRow | None:
     """Returns a problem if the newest run uses another artifact store, or ours is lost."""
     for execution in await list_roots(client, 1):
         used = await recorded_store(Run(client, execution.id))
-        if used and store_id is not None and used != store_id:
-            text = f"run '{execution.id}' uses the store {used}, this environment {_named_store(store_id)}"
+        if used and used != store_id:
+            text = f"run '{execution.id}' uses the store {used}, {_own_store(store_id)}"
             fix = f"mount that store again, or {_SAME_STORE}"
             return CheckRow("problem", "artifact store", text, fix)
     return None
@@ -260,19 +295,22 @@ async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
 async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
     """Yields a row for each open run that stands still, or a single row if none does."""
     roots = await list_roots(client, _RUNS, "Running")
-    found = [root.id for root in roots if root.task_queue == WORKFLOW_QUEUE]
-    still = 0
-    for run in (Run(client, run_id) for run_id in found):
+    ours = [root for root in roots if root.task_queue == WORKFLOW_QUEUE]
+    is_any_still = False
+    for root in ours:
+        run = Run(client, root.id)
         described = await run.describe()
-        if updates := (await described.memo()).get("updates"):
+        memo = await described.memo()
+        updates = memo.get("updates")
+        if updates:
             text = f"'{run.id}' has taken {updates} updates: the server allows 2,000"
             fix = "the last ones are kept for resume and extend; decisions go as the signal `decide` then"
             yield CheckRow("warning", "open run", text, fix)
-        causes = await causes_of(run, described)
-        still += bool(causes)
-        for cause in causes:
+
+        for cause in await causes_of(run, described):
+            is_any_still = True
             fix = f"{cause.helps}; {hint('status', short_id(run.id))} says more"
             level: Level = "warning" if cause.waits_for == "person" else "problem"
             yield CheckRow(level, "open run", f"'{run.id}': {cause.cause}", fix)
-    if not still:
-        yield CheckRow("ok", "open runs", f"{counted(len(found), 'open run')}, none stuck")
+    if not is_any_still:
+        yield CheckRow("ok", "open runs", f"{counted(len(ours), 'open run')}, none stuck")

@@ -23,20 +23,24 @@ from temporal_supervisor.console.run.request_options import data_files
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.json_object import JsonObject
 
+_DESCRIBE_HELP = "a data.toml by any name: how tables are read, in place of the folder's own"
+_WRITE_HELP = "write a first data.toml into the folder, to be edited"
 _SHOWN_VALUES = 5
 _SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
 _ABOVE_NOTE = "what stands above the header"
-_TYPES = {"VARCHAR": "text", "DATE": "date", "TIMESTAMP": "date", "BIGINT": "integer", "HUGEINT": "integer"}
+_TYPES = {
+    "VARCHAR": "text",
+    "DATE": "date",
+    "TIMESTAMP": "date",
+    "BIGINT": "integer",
+    "HUGEINT": "integer",
+}
 
 
 async def inspect_files(
     paths: Annotated[list[Path], typer.Argument(help="files and folders")],
-    describe: Annotated[
-        Path | None, typer.Option(help="a data.toml by any name: how tables are read, in place of the folder's own")
-    ] = None,
-    write: Annotated[
-        bool, typer.Option("--write", help="write a first data.toml into the folder, to be edited")
-    ] = False,
+    describe: Annotated[Path | None, typer.Option(help=_DESCRIBE_HELP)] = None,
+    write: Annotated[bool, typer.Option("--write", help=_WRITE_HELP)] = False,
 ) -> Report:
     """Show what a run would see of files: tables and how columns are read, documents, what can't be read, and why."""
     target = _new_description_file(paths) if write else None
@@ -44,7 +48,8 @@ async def inspect_files(
     notes = []
     if target is not None:
         _write(target, _first_description(reports))
-        notes = [f"wrote {target}: edit it, then see what it changes: {hint('inspect', str(target.parent))}"]
+        again = hint("inspect", str(target.parent))
+        notes = [f"wrote {target}: edit it, then see what it changes: {again}"]
     return Report(reports, list(_rows(reports)), notes=notes)
 
 
@@ -67,29 +72,35 @@ def _document_rows(name: str, document: JsonObject) -> Iterator[str]:
     pages = f"{counted(document['pages'], 'page')}, " if document["pages"] else ""
     title = f": {safe_line(document['title'], 80)}" if document["title"] else ""
     yield f"{name}: a document of {pages}{counted(document['chars'], 'character')}{title}"
-    yield from (f"  ! {safe_line(note, limits.SENTENCE_BYTES)}" for note in document.get("notes", ()))
+    for note in document.get("notes", ()):
+        yield f"  ! {safe_line(note, limits.SENTENCE_BYTES)}"
 
 
 def _table_rows(name: str, table: JsonObject) -> Iterator[ScreenRow | str]:
     yield f"{name}: table {table['name']}, {counted(table['rows'], 'row')}"
-    if about := table.get("about"):
-        yield _indented(about, 4)
+    if table.get("about"):
+        yield _indented(table["about"], 4)
     above = table.get("above")
     if above:
         yield _indented(f"above it: {' / '.join(above)}", 4)
-    for column in table["columns"][:_SHOWN_COLUMNS]:
+
+    columns = table["columns"]
+    for column in columns[:_SHOWN_COLUMNS]:
         words = f"{column['sql']} {column['type']}: {contents(column, _SHOWN_VALUES)}"
         yield f"    {safe_line(words, limits.SENTENCE_BYTES)}"
         reading = column.get("reading") or {}
         if reading.get("written"):
             yield _indented(reading_line(reading), 8)
-        if about := column.get("about"):
-            yield _indented(about, 8)
-    if (more := len(table["columns"]) - _SHOWN_COLUMNS) > 0:
+        if column.get("about"):
+            yield _indented(column["about"], 8)
+    more = len(columns) - _SHOWN_COLUMNS
+    if more > 0:
         yield f"    and {counted(more, 'more column')}: `--json` shows all"
+
     for note in table["notes"]:
-        if not (above and note.startswith(_ABOVE_NOTE)):  # its words stand under the table's name
-            yield f"  ! {safe_line(note, limits.SENTENCE_BYTES)}"
+        if above and note.startswith(_ABOVE_NOTE):
+            continue  # its words are below the table's name
+        yield f"  ! {safe_line(note, limits.SENTENCE_BYTES)}"
 
 
 def _indented(text: str, columns: int) -> Paragraph:
@@ -116,12 +127,12 @@ def _new_description_file(paths: list[Path]) -> Path:
     """
     folder = paths[0]
     if len(paths) > 1 or not folder.is_dir():
-        raise CommandFailed(
-            BAD_INPUT, f"--write needs one folder: the {DATA_TOML} stands beside the files it describes"
-        )
+        why = f"the {DATA_TOML} stands beside the files it describes"
+        raise CommandFailed(BAD_INPUT, f"--write needs one folder: {why}")
     target = folder / DATA_TOML
     if target.exists():
-        raise CommandFailed(FAILED, f"{target} exists already: edit it, or move it away and write a new one")
+        helps = "edit it, or move it away and write a new one"
+        raise CommandFailed(FAILED, f"{target} exists already: {helps}")
     return target
 
 
@@ -147,19 +158,24 @@ def _first_description(reports: Iterable[FileReport]) -> str:
     parts = [_OPENING]
     for report in reports:
         for table in report.tables:
-            name = report.name if len(report.tables) == 1 else f"{report.name}/{table['own']}"
+            name = report.name
+            if len(report.tables) > 1:
+                name = f"{report.name}/{table['own']}"
             parts.append("\n".join(_described_table(name, table)))
     return "\n".join(parts)
 
 
 def _described_table(name: str, table: JsonObject) -> Iterator[str]:
+    """Yields the lines of a table and its columns, with their present readings as comments."""
     place = f"tables.{_toml_key(name)}"
     yield f"[{place}]"
     yield 'description = ""'
     if "header" in table:
         lines = table["header"]
         yield f"# header = {lines[0] if len(lines) == 1 else lines}"
-    if marks := {mark for column in table["columns"] if (mark := (column.get("reading") or {}).get("mark"))}:
+    readings = [column.get("reading") or {} for column in table["columns"]]
+    marks = [reading["mark"] for reading in readings if reading.get("mark")]
+    if marks:
         yield f"# decimal = {_toml_string(min(marks))}"
     yield '# missing = ["n/a"]'
     for column in table["columns"]:
@@ -171,16 +187,21 @@ def _described_table(name: str, table: JsonObject) -> Iterator[str]:
 
 def _described_column(column: JsonObject) -> Iterator[str]:
     reading = column.get("reading") or {}
-    kind = _TYPES.get(column["type"], "number" if re.match("DOUBLE|FLOAT|DECIMAL", column["type"]) else "")
-    seen = f"  # {safe_line(reading_line(reading), limits.LINE_BYTES)}" if reading.get("written") else ""
+    kind = _TYPES.get(column["type"])
+    if re.match("DOUBLE|FLOAT|DECIMAL", column["type"]):
+        kind = "number"
     if kind:
+        seen = ""
+        if reading.get("written"):
+            seen = f"  # {safe_line(reading_line(reading), limits.LINE_BYTES)}"
         yield f'# type = "{kind}"{seen}'
     yield f"# unit = {_toml_string(reading.get('unit', ''))}"
 
 
 def _toml_key(name: str) -> str:
     """Returns a name as a TOML key, without quotes if possible."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml_string(name)
+    is_bare = re.fullmatch(r"[A-Za-z0-9_-]+", name) is not None
+    return name if is_bare else _toml_string(name)
 
 
 def _toml_string(text: str) -> str:

@@ -29,9 +29,10 @@ _STANDIN = "the stand-in model, which extracts and does not reason"
 _PROMPT_WORDS = 400  # enough that reading them takes longer than the way there
 _WRITTEN_TOKENS = 24
 _SMALL_WINDOW = 8192  # below it a plan, a turn's tool outputs and the answer hardly fit
+_WINDOW_OPTIONS = "Ollama by OLLAMA_CONTEXT_LENGTH=32768, llama.cpp by -c, vLLM by --max-model-len"
 
-# What a supervised run of three subtasks read anew and wrote, of 26,300 tokens in 15 calls: the demo's goal with a
-# model of 1.5 billion parameters behind a cache.
+# What a supervised run of three subtasks read anew and wrote, of 26,300 tokens in 15 calls: the
+# demo's goal with a model of 1.5 billion parameters behind a cache.
 _RUN_READS = 10_000
 _RUN_WRITES = 1500
 _DEADLINE_SHARE = 0.8  # of the deadline that such a run may take: others have more subtasks
@@ -58,9 +59,11 @@ async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
         fix = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where Workers run"
         yield CheckRow("warning", "model", text, fix)
         return
-    if path := wrong_path(settings):
+    path = wrong_path(settings)
+    if path:
         yield CheckRow("problem", "model", path.problem, path.fix)
         return
+
     from activities.model.anthropic_model import AnthropicModel  # loads the provider's SDK: a second
 
     try:
@@ -80,24 +83,32 @@ async def _endpoint_rows(
     model: "AnthropicModel",
     address: str,
 ) -> AsyncIterator[CheckRow]:
+    """Yields rows on an endpoint, up to the first problem."""
     if settings.model == "standin":
         yield await _standin_row(model, address)
         return
-    if unreachable := await _unreachable_row(settings, model, address):
+
+    unreachable = await _unreachable_row(settings, model, address)
+    if unreachable:
         yield unreachable
         return
-    facts = await _facts(settings, model)
-    if unlisted := _unlisted_row(settings, facts):
+
+    facts = await _endpoint_facts(settings, model)
+    unlisted = _unlisted_row(settings, facts)
+    if unlisted:
         yield unlisted
         return
+
     name = _small_model(settings, facts)
     called = await _try_call(settings, model, address, name)
     yield called
     if called.level != "ok" or not settings.anthropic_base_url:
         return
+
     for row in _traits_rows(facts, name):
         yield row
-    if (speed := await _speed_row(model, name)) is not None:
+    speed = await _speed_row(model, name)
+    if speed:
         yield speed
 
 
@@ -115,7 +126,12 @@ async def _unreachable_row(
     return None
 
 
-async def _try_call(settings: Settings, model: "AnthropicModel", address: str, name: str) -> CheckRow:
+async def _try_call(
+    settings: Settings,
+    model: "AnthropicModel",
+    address: str,
+    name: str,
+) -> CheckRow:
     """Makes one real call, of one token, and returns its row."""
     started = time.monotonic()
     try:
@@ -123,14 +139,17 @@ async def _try_call(settings: Settings, model: "AnthropicModel", address: str, n
     except ModelFailure as failure:
         return _failure_row(settings, address, failure)
     took = time.monotonic() - started
-    return CheckRow("ok", "model", f"{address} answers as {name}, after {took:.1f} s, as seen from here")
+    text = f"{address} answers as {name}, after {took:.1f} s, as seen from here"
+    return CheckRow("ok", "model", text)
 
 
-async def _facts(settings: Settings, model: "AnthropicModel") -> EndpointFacts:
+async def _endpoint_facts(settings: Settings, model: "AnthropicModel") -> EndpointFacts:
+    """Asks the endpoint for its abilities."""
     from activities.model.endpoint_probe import ENDPOINTS_FILE, EndpointMemory, EndpointProbe
 
     memory = EndpointMemory(cache_dir() / ENDPOINTS_FILE)
-    probe = EndpointProbe(model if settings.asks_endpoint else None, settings.chosen_models, memory)
+    asked = model if settings.asks_endpoint else None
+    probe = EndpointProbe(asked, settings.chosen_models, memory)
     probe.start(lambda facts: None)
     try:
         return await probe.facts(_PATIENCE)
@@ -162,8 +181,10 @@ def _unlisted_row(settings: Settings, facts: EndpointFacts) -> CheckRow | None:
     unlisted = [name for name in models if name not in facts.names]
     if not unlisted:
         return None
-    which = "lists no model" if settings.chosen_models else "has several models, and none is named: it lists no"
-    text = f"{facts.address} {which} {', '.join(unlisted)}; it has {facts.shown_names()}"
+    lacks = "has several models, and none is named: it lists no"
+    if settings.chosen_models:
+        lacks = "lists no model"
+    text = f"{facts.address} {lacks} {', '.join(unlisted)}; it has {facts.shown_names()}"
     fix = "set SUPERVISOR_SUPERVISOR_MODEL and SUPERVISOR_WORKER_MODEL to one of them"
     return CheckRow("problem", "models", text, fix)
 
@@ -174,7 +195,9 @@ def _failure_row(settings: Settings, address: str, failure: ModelFailure) -> Che
     match failure.kind:
         case ErrorKind.PROVIDER_UNREACHABLE:
             text = f"{address} can't be reached"
-            fix = "start it, or correct ANTHROPIC_BASE_URL" if settings.anthropic_base_url else "check the network"
+            fix = "check the network"
+            if settings.anthropic_base_url:
+                fix = "start it, or correct ANTHROPIC_BASE_URL"
         case ErrorKind.PROVIDER_AUTHENTICATION | ErrorKind.PROVIDER_BILLING:
             fix = "check ANTHROPIC_API_KEY and what the key may do, here and where Workers run"
         case ErrorKind.MODEL_NOT_SERVED:
@@ -192,14 +215,17 @@ def _failure_row(settings: Settings, address: str, failure: ModelFailure) -> Che
 def _traits_rows(facts: EndpointFacts, name: str) -> Iterator[CheckRow]:
     """Yields rows on the model's abilities and their consequences."""
     traits = facts.traits(name)
-    _, *words = trait_phrases(name, traits)
-    slots = [f"{facts.slots} calls at a time"] if facts.slots else []
-    calls = ["calls of tools are read from the text where it writes none"] if traits.forced_tools is False else []
-    yield CheckRow("ok", "what it takes", ", ".join([*words, *slots, *calls]))
+    _, *phrases = trait_phrases(name, traits)
+    if facts.slots:
+        phrases.append(f"{facts.slots} calls at a time")
+    if traits.forced_tools is False:
+        phrases.append("calls of tools are read from the text where it writes none")
+    yield CheckRow("ok", "what it takes", ", ".join(phrases))
+
     if traits.window is not None and traits.window < _SMALL_WINDOW:
-        text = f"a window of {traits.window:,} tokens is too small for most runs, and what is longer may be cut unseen"
-        fix = "give it a larger one: Ollama by OLLAMA_CONTEXT_LENGTH=32768, llama.cpp by -c, vLLM by --max-model-len"
-        yield CheckRow("warning", "window", text, fix)
+        window = f"a window of {traits.window:,} tokens is too small for most runs"
+        text = f"{window}, and what is longer may be cut unseen"
+        yield CheckRow("warning", "window", text, f"give it a larger one: {_WINDOW_OPTIONS}")
 
 
 async def _speed_row(model: "AnthropicModel", name: str) -> CheckRow | None:
@@ -208,15 +234,17 @@ async def _speed_row(model: "AnthropicModel", name: str) -> CheckRow | None:
         speed = await _measure_speed(model, name)
     except ModelFailure:
         return None
+
     deadline = RunRequest(goal="?").deadline
-    minutes = max(1, round(speed.run.total_seconds() / 60))
+    has = f"{deadline.total_seconds() / 60:.0f} min that a run has by default"
+    takes = f"{max(1, round(speed.run.total_seconds() / 60))} min"
     rates = f"it reads {speed.reads:,.0f} and writes {speed.writes:,.1f} tokens a second now"
-    text = f"{rates}: a run of three subtasks takes about {minutes} min"
+    text = f"{rates}: a run of three subtasks takes about {takes}"
     if speed.run <= deadline * _DEADLINE_SHARE:
-        return CheckRow("ok", "speed", f"{text}, of {deadline.total_seconds() / 60:.0f} min that a run has by default")
-    longer = f"--deadline {max(1, round(3 * speed.run.total_seconds() / 3600))}h"
-    text = f"{text}, longer than the {deadline.total_seconds() / 60:.0f} min that a run has by default"
-    return CheckRow("warning", "speed", text, f"start runs with {longer}, or use a smaller model")
+        return CheckRow("ok", "speed", f"{text}, of {has}")
+    hours = max(1, round(3 * speed.run.total_seconds() / 3600))
+    fix = f"start runs with --deadline {hours}h, or use a smaller model"
+    return CheckRow("warning", "speed", f"{text}, longer than the {has}", fix)
 
 
 async def _measure_speed(model: "AnthropicModel", name: str) -> _Speed:
@@ -224,22 +252,30 @@ async def _measure_speed(model: "AnthropicModel", name: str) -> _Speed:
 
     Raises ModelFailure.
     """
-    prompt = f"{secrets.token_hex(8)}{' tree' * _PROMPT_WORDS}\nSay yes."
-    reply, took = await _time_call(model, _call_body(name, prompt, 1))
     from activities.model.endpoint_questions import tokens_read
 
+    prompt = f"{secrets.token_hex(8)}{' tree' * _PROMPT_WORDS}\nSay yes."
+    reply, took = await _time_call(model, _call_body(name, prompt, 1))
     reads = (tokens_read(reply) or _PROMPT_WORDS) / took
-    reply, took = await _time_call(model, _call_body(name, "Count from 1 to 40.", _WRITTEN_TOKENS))
+
+    writing = _call_body(name, "Count from 1 to 40.", _WRITTEN_TOKENS)
+    reply, took = await _time_call(model, writing)
     usage = reply.get("usage")
     written = usage.get("output_tokens") if isinstance(usage, dict) else None
     return _Speed(reads, (written or _WRITTEN_TOKENS) / took)
 
 
-async def _time_call(model: "AnthropicModel", body: dict[str, object]) -> tuple[dict[str, object], float]:
+async def _time_call(
+    model: "AnthropicModel",
+    body: dict[str, object],
+) -> tuple[dict[str, object], float]:
+    """Makes a call, and returns its reply and the seconds that it took."""
     started = time.monotonic()
     reply = await model.request_json("/v1/messages", body, _CALL_TIME)
     return reply, max(time.monotonic() - started, 1e-3)
 
 
 def _call_body(name: str, text: str, tokens: int) -> dict[str, object]:
-    return {"model": name, "max_tokens": tokens, "messages": [{"role": "user", "content": text}]}
+    """Returns the request of a call with one message."""
+    messages = [{"role": "user", "content": text}]
+    return {"model": name, "max_tokens": tokens, "messages": messages}

@@ -2,10 +2,7 @@
 
 import asyncio
 import contextlib
-import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +13,6 @@ from rich.text import Text
 from temporalio.client import WorkflowFailureError
 
 from activities.contracts.eval_contracts import EVAL_TYPE
-from activities.store.artifacts import ArtifactError
 from temporal_supervisor.client import Item, inbox
 from temporal_supervisor.console.base.command import (
     BAD_INPUT,
@@ -33,21 +29,19 @@ from temporal_supervisor.console.base.terminal import (
     TextTable,
     counted,
     duration,
-    look_alikes,
     print_err,
-    revealed,
     safe_line,
 )
 from temporal_supervisor.console.run.command_line import RunId
 from temporal_supervisor.console.run.found_runs import find_run, short_id
 from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file, seconds
 from temporal_supervisor.console.run.standstill import ways_to_decide
-from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
+from temporal_supervisor.console.view.whole_item import WholeItem, whole_item
 from temporal_supervisor.messages import NO_WORKER
 from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.contract.status import Asked, Wait
+from temporal_supervisor.supervision.contract.status import Wait
 from temporal_supervisor.supervision.contract.updates import (
     ExtendLimits,
     Pause,
@@ -65,7 +59,8 @@ Seen = Annotated[str | None, typer.Option("--sha256", help="what `show` printed:
 By = Annotated[str, typer.Option(help="who says so", default_factory=user_name, show_default="the user")]
 Why = Annotated[str | None, typer.Option(help="a comment")]
 SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
-_CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
+# A cancelled run closes in under a second, after a Worker restart in some.
+_CANCEL_WAIT = timedelta(seconds=20)
 
 
 async def cancel(run: RunId) -> int:
@@ -79,17 +74,22 @@ async def cancel_run(run: Run) -> tuple[str, int]:
     """Cancels a run or an eval, and returns a message and the exit code."""
     described = await run.describe()
     is_eval = described.workflow_type == EVAL_TYPE
-    if is_open(described if is_eval else await run.require()):
+    if not is_eval:
+        described = await run.require()
+    if is_open(described):
         await run.cancel()
         with contextlib.suppress(TimeoutError, WorkflowFailureError):
             async with asyncio.timeout(_CANCEL_WAIT.total_seconds()):
                 await run.handle.result()
+
     after = await run.describe()
     if is_open(after):
         return f"run '{run.id}' will be cancelled as soon as a worker takes it up", DONE
-    what, helps = ("eval", hint("eval", run.id)) if is_eval else ("run", hint("result", short_id(run.id)))
-    said = f"{what} '{run.id}' is {state_word(after)}; its result: {helps}"
-    return said, DONE if state_word(after) == "cancelled" else FAILED
+    state = state_word(after)
+    code = DONE if state == "cancelled" else FAILED
+    if is_eval:
+        return f"eval '{run.id}' is {state}; its result: {hint('eval', run.id)}", code
+    return f"run '{run.id}' is {state}; its result: {hint('result', short_id(run.id))}", code
 
 
 async def extend(
@@ -99,12 +99,13 @@ async def extend(
     budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
 ) -> Report:
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
-    budget = {"tokens": budget_tokens, "usd": budget_usd}
-    given = {name: new for name, new in budget.items() if new is not None} or None
-    if not given and not deadline:
-        raise CommandFailed(BAD_INPUT, "nothing to extend: give --deadline, --budget-tokens or --budget-usd")
+    totals = {"tokens": budget_tokens, "usd": budget_usd}
+    budget = {unit: total for unit, total in totals.items() if total is not None}
+    if not budget and not deadline:
+        options = "--deadline, --budget-tokens or --budget-usd"
+        raise CommandFailed(BAD_INPUT, f"nothing to extend: give {options}")
     until = deadline and seconds(deadline)
-    return await send_update(run, ExtendLimits, deadline=until, budget=given)
+    return await send_update(run, ExtendLimits, deadline=until, budget=budget or None)
 
 
 async def pause(
@@ -159,48 +160,50 @@ async def send_update(run: Run, kind: type[Update], subtask: str = "*", **fields
 async def require_open(run: Run) -> None:
     """Raises CommandFailed if the run has ended."""
     described = await run.require()
-    if not is_open(described):
-        raise CommandFailed(FAILED, _already_ended(run.id, state_word(described)))
+    if is_open(described):
+        return
+    another = f"start another one with {hint('run', 'GOAL')}"
+    helps = f"{another}, or go back in this one with `temporal workflow reset`"
+    ended = f"run '{run.id}' has ended ({state_word(described)})"
+    raise CommandFailed(FAILED, f"{ended}, so it can't be changed: {helps}")
 
 
-def _already_ended(run_id: str, state: str) -> str:
-    again = f"start another one with {hint('run', 'GOAL')}, or go back in this one with `temporal workflow reset`"
-    return f"run '{run_id}' has ended ({state}), so it can't be changed: {again}"
-
-
-_ONE = 2  # words name one thing that waits: RUN_ID ID
-_LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")  # as JSON writes it
+_NAME_WORDS = 2  # at most, to name one wait: RUN_ID ID
 _HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
 
 
 async def inbox_report(
-    access: Access, owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None
+    access: Access,
+    owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None,
 ) -> Report:
     """List what waits for a person, in all open runs."""
     client = await access.client()
     found = await inbox(client, owner)
-    data = [{"run_id": item.run_id, "goal": item.goal, **item.wait.model_dump(mode="json")} for item in found.items]
-    notes = [f"run '{run_id}' does not say what waits in it: {NO_WORKER}" for run_id in found.unanswered]
+    data = []
+    for item in found.items:
+        wait = item.wait.model_dump(mode="json")
+        data.append({"run_id": item.run_id, "goal": item.goal, **wait})
+    notes = []
+    for run_id in found.unanswered:
+        notes.append(f"run '{run_id}' does not say what waits in it: {NO_WORKER}")
     if not found.items:
-        notes.append("nothing waits for a person" + (f" in runs of '{owner}'" if owner else ""))
-    return Report(data, list(_inbox_rows(found.items)), notes)
+        whose = f" in runs of '{owner}'" if owner else ""
+        notes.append(f"nothing waits for a person{whose}")
+    return Report(data, _inbox_rows(found.items), notes)
 
 
-def _inbox_rows(items: Sequence[Item]) -> Iterator[ScreenRow | Text]:
-    rows = [
-        (
-            _day(wait.since),
-            short_id(run_id),
-            wait.id,
-            f"{wait.kind}: {wait.prompt_preview}",
-            _time_left(wait.expires_at),
-        )
-        for run_id, wait in ((item.run_id, item.wait) for item in items)
-    ]
-    if rows:
-        names = ["since", "run", "id", "what is asked", "until"]
-        yield TextTable(names, rows, wide="what is asked")
-        yield Text(_HOW, style="dim")
+def _inbox_rows(items: Sequence[Item]) -> list[ScreenRow | Text]:
+    """Returns the table of waits, and the commands that decide them."""
+    if not items:
+        return []
+    cells = []
+    for item in items:
+        wait = item.wait
+        asked = f"{wait.kind}: {wait.prompt_preview}"
+        since, until = _day(wait.since), _time_left(wait.expires_at)
+        cells.append([since, short_id(item.run_id), wait.id, asked, until])
+    names = ["since", "run", "id", "what is asked", "until"]
+    return [TextTable(names, cells, wide="what is asked"), Text(_HOW, style="dim")]
 
 
 async def show_report(access: Access, words: Words) -> Report:
@@ -208,99 +211,50 @@ async def show_report(access: Access, words: Words) -> Report:
     return await item_report(access, await _find_wait(access, words))
 
 
-@dataclass(frozen=True)
-class WholeItem:
-    """A wait with its whole content: `text` with hidden characters made visible.
-
-    `plan` is set for a wait for approval. `asker` is the role that asks, and `findings` are those
-    that a person's finding builds on.
-    """
-
-    item: Item
-    asked: Asked
-    content: str | None
-    text: str
-    asker: str
-    findings: dict[str, str]
-    plan: PlanPage | None = None
-
-    @property
-    def notes(self) -> list[str]:
-        """A line for each letter in the text that looks like another one."""
-        return [f"looks like a Latin letter: {note}" for note in look_alikes(self.text)]
-
-
-async def whole_item(access: Access, item: Item) -> WholeItem:
-    """Returns a wait with its whole content. Raises UpdateRefused if it no longer waits."""
-    run = Run(await access.client(), item.run_id)
-    whole = await run.asked(item.wait.id)
-    content = whole.content
-    if content is None and whole.wait.content_ref:
-        stored = await (await access.store()).get(whole.wait.content_ref)
-        content = stored.decode("utf-8", "replace")
-    plan = await plan_page(run, await access.store()) if whole.wait.kind == "plan" else None
-    text = _pretty(whole.wait.prompt_preview if content is None else content)
-    asker, findings = await _role_and_findings(access, run, whole.wait)
-    for name, found in findings.items():
-        text += f"\n\nthe whole finding of {name}:\n\n{revealed(found)}"
-    return WholeItem(item, whole, content, text, asker, findings, plan)
-
-
 async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
     """Returns a wait with its whole content and the commands that decide it."""
-    shown = await whole_item(access, item)
-    whole = shown.asked
-
-    def rows() -> Iterator[RenderableType]:
-        wait = whole.wait
-        yield f"{AWAITED[wait.kind]}: {short_id(item.run_id)} {wait.id}"
-        yield f"run {item.run_id}: {item.goal}"
-        until = f", until {_time_left(wait.expires_at)}" if wait.expires_at else ""
-        yield f"asked by {shown.asker} since {_day(wait.since)}{until}"
-        if wait.kind == "tool":
-            name = safe_line(wait.prompt_preview.partition(" ")[0], limits.LINE_BYTES)
-            yield Text(f"tool: {name}", style="bold")
-        if wait.after:
-            yield Text(f"! {safe_line(wait.after, limits.PARAGRAPH_BYTES)}", style="yellow")
-        if wait.arguments_sha256:
-            yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
-        if commands:
-            yield f"SHA-256 of all that is shown, and of where it came from: {wait.sha256}"
-        yield ""
-        if shown.plan is not None:
-            yield from shown.plan.rows()
-        else:
-            yield Text(shown.text)
-            yield from (Text(f"! {note}", style="yellow") for note in shown.notes)
-        yield ""
-        if wait.choices and wait.kind == "question":
-            yield "choices: " + " | ".join(wait.choices)
-        yield from way_rows(item.run_id, wait) if commands else ()
-
-    parts: dict[str, object] = {"content": shown.content}
-    if shown.findings:
-        parts["findings"] = shown.findings
-    data = {"run_id": item.run_id, "goal": item.goal, **whole.model_dump(mode="json"), **parts}
-    return Report(data, list(rows()))
+    whole = await whole_item(access, item)
+    data = {
+        "run_id": item.run_id,
+        "goal": item.goal,
+        **whole.asked.model_dump(mode="json"),
+        "content": whole.content,
+    }
+    if whole.findings:
+        data["findings"] = whole.findings
+    return Report(data, list(_item_rows(whole, commands=commands)))
 
 
-async def _role_and_findings(access: Access, run: Run, wait: Wait) -> tuple[str, dict[str, str]]:
-    """Returns the asking role, and the whole texts of the findings to build on.
+def _item_rows(whole: WholeItem, *, commands: bool) -> Iterator[RenderableType]:
+    """Yields the head of a wait, its content, and the choices."""
+    run_id, wait = whole.item.run_id, whole.asked.wait
+    yield f"{AWAITED[wait.kind]}: {short_id(run_id)} {wait.id}"
+    yield f"run {run_id}: {whole.item.goal}"
+    until = f", until {_time_left(wait.expires_at)}" if wait.expires_at else ""
+    yield f"asked by {whole.asker} since {_day(wait.since)}{until}"
 
-    The wait's own `content` has only their summaries.
-    """
-    if wait.subtask_id is None:
-        return "the supervisor", {}
-    level, subtask_id = await run.level(wait.subtask_id)
-    reports = {report.id: report for report in (await level.own_status()).subtasks}
-    asking = reports[subtask_id]
-    built_on = [reports[name] for name in asking.depends_on if name in reports] if wait.kind == "finding" else []
-    refs = {report.id: report.finding.text_ref for report in built_on if report.finding}
-    store = await access.store_or_none() if refs else None
-    texts = dict[str, str]()
-    with contextlib.suppress(ArtifactError):  # this environment may name another store
-        texts = {name: (await store.get(ref)).decode("utf-8", "replace") for name, ref in refs.items() if store}
-    return f"{wait.subtask_id} ({asking.role})", texts
+    if wait.kind == "tool":
+        name = safe_line(wait.prompt_preview.partition(" ")[0], limits.LINE_BYTES)
+        yield Text(f"tool: {name}", style="bold")
+    if wait.after:
+        yield Text(f"! {safe_line(wait.after, limits.PARAGRAPH_BYTES)}", style="yellow")
+    if wait.arguments_sha256:
+        yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
+    if commands:
+        yield f"SHA-256 of all that is shown, and of where it came from: {wait.sha256}"
+
+    yield ""
+    if whole.plan is not None:
+        yield from whole.plan.rows()
+    else:
+        yield Text(whole.text)
+        yield from (Text(f"! {note}", style="yellow") for note in whole.notes)
+    yield ""
+
+    if wait.choices and wait.kind == "question":
+        yield "choices: " + " | ".join(wait.choices)
+    if commands:
+        yield from way_rows(run_id, wait)
 
 
 def way_rows(run_id: str, wait: Wait) -> list[Text]:
@@ -325,16 +279,17 @@ async def decision_report(
     the beginning of its hash, if known.
     """
     item = await _find_wait(access, words)
-    if seen is not None and not (seen and item.wait.sha256.startswith(seen)):
-        look = hint("show", short_id(item.run_id), item.wait.id)
-        raise CommandFailed(
-            FAILED, f"'{item.wait.id}' shows something else now, with the hash {item.wait.sha256}: {look}"
-        )
+    wait = item.wait
+    if seen is not None and not (seen and wait.sha256.startswith(seen)):
+        look = hint("show", short_id(item.run_id), wait.id)
+        changed = f"'{wait.id}' shows something else now, with the hash {wait.sha256}"
+        raise CommandFailed(FAILED, f"{changed}: {look}")
+
     run = Run(await access.client(), item.run_id)
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
-    answer = await run.decide(item.wait, word, text, plan=edited, by=by)
-    data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
-    return Report(data, [decision_sentence(run.id, item.wait.id, answer.message)])
+    answer = await run.decide(wait, word, text, plan=edited, by=by)
+    data = {"run_id": run.id, "id": wait.id, "message": answer.message}
+    return Report(data, [decision_sentence(run.id, wait.id, answer.message)])
 
 
 _DONE_WORDS = {
@@ -350,7 +305,9 @@ def decision_sentence(run_id: str, wait_id: str, message: str) -> str:
     """Returns the outcome of a decision in a sentence; other messages stay as they are."""
     _, _, choice = message.partition(f"{wait_id}: ")
     done = _DONE_WORDS.get(choice)
-    return f"{done} {wait_id} of run {short_id(run_id)}" if done else f"run {short_id(run_id)}: {message}"
+    if done is None:
+        return f"run {short_id(run_id)}: {message}"
+    return f"{done} {wait_id} of run {short_id(run_id)}"
 
 
 async def approve(
@@ -361,32 +318,40 @@ async def approve(
     sha256: Seen = None,
 ) -> Report:
     """Approve a plan or a tool call, or many: RUN_ID ID ID..."""
-    if len(words) > _ONE and plan is None and sha256 is None:
+    if len(words) > _NAME_WORDS and plan is None and sha256 is None:
         return await _many_report(access, words, "approve", None, by)
     return await decision_report(access, words, "approve", None, by, plan=plan, seen=sha256)
 
 
 async def deny(access: Access, words: Many, by: By, why: Why = None, sha256: Seen = None) -> Report:
     """Deny a tool call, with a word to the model, or reject a plan; or many calls: RUN_ID ID ID..."""
-    if len(words) > _ONE and sha256 is None:
+    if len(words) > _NAME_WORDS and sha256 is None:
         return await _many_report(access, words, "deny", why, by)
     return await decision_report(access, words, "deny", why, by, seen=sha256)
 
 
-async def _many_report(access: Access, words: Sequence[str], word: str, text: str | None, by: str) -> Report:
+async def _many_report(
+    access: Access,
+    words: Sequence[str],
+    word: str,
+    text: str | None,
+    by: str,
+) -> Report:
     """Makes one decision about many waits of a run, and returns the replies."""
     run_word, *wait_ids = words
     client = await access.client()
     run = Run(client, await find_run(client, run_word))
     await require_open(run)
-    here = {item.wait.id: item for item in await run.waiting()}
-    if unknown := [wait_id for wait_id in wait_ids if wait_id not in here]:
+
+    here = {item.wait.id: item.wait for item in await run.waiting()}
+    unknown = [wait_id for wait_id in wait_ids if wait_id not in here]
+    if unknown:
         raise CommandFailed(FAILED, _nothing_waits(unknown[0], here))
-    waits = [here[wait_id].wait for wait_id in dict.fromkeys(wait_ids)]
+    waits = [here[wait_id] for wait_id in dict.fromkeys(wait_ids)]
     replies = await run.decide_all(waits, word, text, by=by)
-    run_id = run.id
-    data = {"run_id": run_id, "decisions": [reply.model_dump() for reply in replies]}
-    lines = [decision_sentence(run_id, reply.id, reply.message) for reply in replies]
+
+    data = {"run_id": run.id, "decisions": [reply.model_dump() for reply in replies]}
+    lines = [decision_sentence(run.id, reply.id, reply.message) for reply in replies]
     code = DONE if all(reply.accepted for reply in replies) else FAILED
     return Report(data, lines, code=code)
 
@@ -400,10 +365,13 @@ async def reply_report(
 ) -> Report:
     """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
     if file is None and len(words) < 2:
-        example = hint("reply", "ID", "TEXT")
-        raise CommandFailed(BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {example}")
-    text = read_text_file(file).decode("utf-8-sig") if file else words[-1]
-    return await decision_report(access, words if file else words[:-1], "reply", text, by, seen=sha256)
+        helps = f"give the text in quotes, or --file F, as in {hint('reply', 'ID', 'TEXT')}"
+        raise CommandFailed(BAD_INPUT, f"no reply: {helps}")
+    if file is not None:
+        text = read_text_file(file).decode("utf-8-sig")
+    else:
+        *words, text = words
+    return await decision_report(access, words, "reply", text, by, seen=sha256)
 
 
 async def _find_wait(access: Access, words: Sequence[str]) -> Item:
@@ -412,8 +380,10 @@ async def _find_wait(access: Access, words: Sequence[str]) -> Item:
     Raises CommandFailed with the current waits if there is none.
     """
     client = await access.client()
-    if len(words) not in (1, 2):
-        raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
+    if not 1 <= len(words) <= _NAME_WORDS:
+        names = "name one thing that waits, as ID or RUN ID"
+        raise CommandFailed(BAD_INPUT, f"{names}: {hint('inbox')} lists them")
+
     *run_words, wait_id = words
     if run_words:
         run = Run(client, await find_run(client, run_words[0]))
@@ -421,13 +391,16 @@ async def _find_wait(access: Access, words: Sequence[str]) -> Item:
         here = await run.waiting()
     else:
         here = (await inbox(client)).items
+
     items = [item for item in here if item.wait.id == wait_id] or _only_wait_of(wait_id, here)
+    if not items:
+        ids = dict.fromkeys(item.wait.id for item in here)
+        raise CommandFailed(FAILED, _nothing_waits(wait_id, ids))
     if len(items) > 1:
         runs = ", ".join(short_id(item.run_id) for item in items)
         first = hint("show", short_id(items[0].run_id), wait_id)
-        raise CommandFailed(BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}")
-    if not items:
-        raise CommandFailed(FAILED, _nothing_waits(wait_id, dict.fromkeys(item.wait.id for item in here)))
+        several = f"'{wait_id}' waits in several runs ({runs})"
+        raise CommandFailed(BAD_INPUT, f"{several}: name the run, too, as in {first}")
     return items[0]
 
 
@@ -438,17 +411,12 @@ def _only_wait_of(subtask: str, here: Sequence[Item]) -> list[Item]:
 
 
 def _nothing_waits(wait_id: str, ids: Iterable[str]) -> str:
+    """Returns the error for an unknown id, with the ids of what waits."""
     known = ", ".join(ids)
     if not known:
-        return f"nothing waits for a person, as far as Workers say: {hint('inbox')} shows what does"
+        nothing = "nothing waits for a person, as far as Workers say"
+        return f"{nothing}: {hint('inbox')} shows what does"
     return f"nothing with the id '{wait_id}' waits for a person; what does: {known}"
-
-
-def _pretty(text: str) -> str:
-    """Returns a text to be decided about: JSON on several lines, and nothing hidden."""
-    with contextlib.suppress(ValueError, RecursionError):  # a question may be brackets only
-        text = _LINE_END.sub("\\g<0>\n      ", json.dumps(json.loads(text), indent=2, ensure_ascii=False))
-    return revealed(text)
 
 
 def _day(at: str) -> str:
@@ -460,6 +428,7 @@ def _time_left(at: str | None) -> str:
     if at is None:
         return ""
     left = datetime.fromisoformat(at) - datetime.now(UTC)
-    days = round(left / timedelta(days=1))
-    shown = counted(days, "day") if left >= timedelta(days=1) else duration(left.total_seconds())
+    shown = duration(left.total_seconds())
+    if left >= timedelta(days=1):
+        shown = counted(round(left / timedelta(days=1)), "day")
     return f"{_day(at)} ({shown} left)"

@@ -1,25 +1,20 @@
-"""The commands that read runs: `list`, `spend`, `status`, `plan`, `trace`, `result`, `report`."""
+"""The commands that read a run: `status`, `plan`, `trace`, `result`, `report`."""
 
-import asyncio
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
-from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowQueryFailedError
+from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
-from activities.store.spending import run_spends
-from temporal_supervisor.client import OWNER, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
 from temporal_supervisor.console.base.output_file import Force, check_output, write_file
 from temporal_supervisor.console.base.terminal import (
-    Either,
-    Remark,
     Report,
     ScreenRow,
     TextTable,
@@ -30,13 +25,8 @@ from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.at_work import tail_of
 from temporal_supervisor.console.run.command_line import AnyId, AnyRun
 from temporal_supervisor.console.run.found_runs import (
-    STATUS,
-    goal_in,
-    list_roots,
     listed_facts,
-    no_runs,
     recorded_goal,
-    recorded_request,
     short_id,
 )
 from temporal_supervisor.console.run.run_outcome import (
@@ -47,7 +37,7 @@ from temporal_supervisor.console.run.run_outcome import (
     run_outcome,
     stored_plan,
 )
-from temporal_supervisor.console.run.standstill import Standstill, causes_of, observed_standstills
+from temporal_supervisor.console.run.standstill import causes_of, observed_standstills
 from temporal_supervisor.console.view.answer_text import answer_file, answer_report, why_partial
 from temporal_supervisor.console.view.event_lines import event_line
 from temporal_supervisor.console.view.live_view import (
@@ -65,77 +55,117 @@ from temporal_supervisor.messages import NoAnswer, NoRun
 from temporal_supervisor.outcomes import RunOutcome, is_open, state_word
 from temporal_supervisor.runs import Run
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.store_keys import named_key, run_prefix
 from temporal_supervisor.supervision.base.text import money
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import Status
-from temporal_supervisor.supervision.contract.usage import Spend, Usage
+from temporal_supervisor.supervision.contract.usage import Spend
 from temporal_supervisor.supervision.results.answer_table import table_content
 
 _CALLS_SHOWN = 8  # worker agents whose calls one looks at: each is a question to the server
-
-
+_OUTPUT_HELP = "write it: answer.md or .docx, table.csv or .xlsx, answer.json; - prints it"
 _ANSWER_ENDINGS = (".md", ".txt", ".docx", ".json", ".csv", ".xlsx")
 
 
 async def status_report(run: AnyRun, access: Access) -> Report:
     """Show where a run stands."""
-    described, web = await run.require(), web_address(run.client, run.id)
-    closed = described.close_time
-    phase, team, usd = await listed_facts(described)
-    data: dict[str, Any] = {"run_id": run.id, "state": state_word(described), "error": None, "web": web, "usd": usd}
-    data |= {"started_at": described.start_time.isoformat(), "closed_at": closed and closed.isoformat()}
-    data |= {"phase": phase or None, "team": team or None}
-    picture, ending = Picture(run.id, web, described.start_time, closed, state_word(described)), ""
+    described = await run.require()
+    data = await _listed_data(run, described)
+    started, closed = described.start_time, described.close_time
+    picture = Picture(run.id, data["web"], started, closed, data["state"])
+
     try:
-        picture.status = await run.whole_status()
-        data |= picture.status.model_dump(mode="json")
-        picture.reports = {report.id: report for report in picture.status.subtasks}
-        picture.observed = await causes_of(run, described, picture.status)
-        await _look_at_calls(run, described, picture)
+        status = await run.whole_status()
+        data |= status.model_dump(mode="json")
+        picture.status = status
+        picture.reports = {report.id: report for report in status.subtasks}
+        picture.observed = await causes_of(run, described, status)
+        await _add_calls(picture, run, described)
     except NoAnswer as error:
-        refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
-        picture.notice = str(error) if refused else "no Worker answers: only the server's facts"
+        picture.notice = _notice_of(error)
         picture.observed = await observed_standstills(run, described, answered=False)
-        data |= {"goal": await recorded_goal(run), "notice": picture.notice}
+        data["goal"] = await recorded_goal(run)
+        data["notice"] = picture.notice
+
+    ending = ""
     if closed:
         outcome = await run_outcome(run, await access.store_or_none())
-        data["error"], ending = outcome.error, outcome.sentence
+        data["error"] = outcome.error
+        ending = outcome.sentence
         if outcome.error is None and outcome.result:
             data["status"] = outcome.result.status
-            ending = (why := why_partial(outcome.result)) and f"partial: {why}"
+            missing = why_partial(outcome.result)
+            ending = f"partial: {missing}" if missing else ""
         elif data["phase"] not in ENDED_PHASES:  # terminated: the run could not say so itself
-            for report in picture.reports.values():
-                report.state = "cancelled" if report.state in ("running", "waiting") else report.state
+            _cancel_open_subtasks(picture)
     data["standstills"] = picture.observed
     return Report(data, list(_status_rows(data, picture, ending)))
 
 
-async def _look_at_calls(run: Run, described: WorkflowExecutionDescription, picture: Picture) -> None:
+async def _listed_data(run: Run, described: WorkflowExecutionDescription) -> dict[str, Any]:
+    """Returns the facts of a run that the server has without a Worker."""
+    phase, team, usd = await listed_facts(described)
+    closed = described.close_time
+    return {
+        "run_id": run.id,
+        "state": state_word(described),
+        "error": None,
+        "web": web_address(run.client, run.id),
+        "usd": usd,
+        "started_at": described.start_time.isoformat(),
+        "closed_at": closed and closed.isoformat(),
+        "phase": phase or None,
+        "team": team or None,
+    }
+
+
+def _notice_of(error: NoAnswer) -> str:
+    """Returns the reason why only the server's facts are shown."""
+    if isinstance(error.__cause__, WorkflowQueryFailedError):
+        return str(error)  # of a Worker, for a run that did not begin
+    return "no Worker answers: only the server's facts"
+
+
+def _cancel_open_subtasks(picture: Picture) -> None:
+    """Marks the subtasks that were open when their run was terminated."""
+    for report in picture.reports.values():
+        if report.state in ("running", "waiting"):
+            report.state = "cancelled"
+
+
+async def _add_calls(
+    picture: Picture,
+    run: Run,
+    described: WorkflowExecutionDescription,
+) -> None:
     """Adds the calls in flight of the run and of some worker agents to the picture."""
     picture.tail = await tail_of(run, described)
-    running = [row for row in picture.tree() if row.report.state == "running" and row.report.workflow_id]
-    for row in running[:_CALLS_SHOWN]:
-        workflow_id = str(row.report.workflow_id)
+    running = [row for row in picture.tree() if row.report.state == "running"]
+    agents = [(row.path, row.report.workflow_id) for row in running if row.report.workflow_id]
+    for path, workflow_id in agents[:_CALLS_SHOWN]:
         with contextlib.suppress(RPCError, NoRun, NoAnswer):  # it may just have ended
-            picture.agents[workflow_id] = LiveAgent(row.path, tail=await tail_of(run, await run.describe(workflow_id)))
+            agent = await run.describe(workflow_id)
+            picture.agents[workflow_id] = LiveAgent(path, tail=await tail_of(run, agent))
 
 
 def _status_rows(data: dict[str, Any], picture: Picture, ending: str) -> Iterator[ScreenRow | str]:
+    """Yields the head of the status, the tree of subtasks, and the remarks below."""
     status = picture.status
     yield safe_line(data["goal"], LINE_CHARS)
     yield f"run {picture.run_id}, {data['state']}, team {data['team'] or 'unknown'}"
     if status:
-        yield _limits(status)
+        yield _limits_line(status)
         if status.spend:
             yield _spend_table(status.spend)
     elif data["phase"]:
         yield f"phase {data['phase']}, {money(data['usd'])}"
+
     yield WholePicture(picture)
+
     if status and status.reuse_from:
         yield safe_line(saved_words(status), limits.ERROR_BYTES)
-    for warning in status.warnings if status else []:
-        yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
+    if status:
+        for warning in status.warnings:
+            yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
     if ending:
         yield safe_line(ending, limits.ERROR_BYTES)
 
@@ -145,29 +175,43 @@ def _spend_table(spend: Sequence[Spend]) -> TextTable:
     rows = []
     for item in spend:
         usage = item.usage
-        cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
-        rows.append([item.role, item.model, *cells, f"{usage.output_tokens:,}", money(usage.usd)])
+        row = [
+            item.role,
+            item.model,
+            f"{usage.model_calls:,}",
+            f"{usage.prompt_tokens:,}",
+            f"{usage.cached_share:.0%}",
+            f"{usage.output_tokens:,}",
+            money(usage.usd),
+        ]
+        rows.append(row)
     numbers = ["calls", "input", "cached", "output", "cost"]
     return TextTable(["role", "model"], rows, numbers=numbers)
 
 
-def _limits(status: Status) -> str:
+def _limits_line(status: Status) -> str:
+    """Returns the round of review, the deadline, and the use of the budget."""
     allowed, used = status.limits, status.usage
+    deadline = datetime.fromisoformat(status.deadline_at).astimezone(UTC)
     tokens = "any" if allowed.budget_tokens is None else f"{allowed.budget_tokens:,}"
-    dollars = "" if allowed.budget_usd is None else f", {money(used.usd)} of {money(allowed.budget_usd)}"
-    ends = f"{datetime.fromisoformat(status.deadline_at).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return f"review {status.review} · deadline {ends} · budget {used.tokens:,} of {tokens} tokens{dollars}"
+    budget = f"{used.tokens:,} of {tokens} tokens"
+    if allowed.budget_usd is not None:
+        budget += f", {money(used.usd)} of {money(allowed.budget_usd)}"
+    return f"review {status.review} · deadline {deadline:%Y-%m-%d %H:%M:%S} UTC · budget {budget}"
 
 
 async def plan_report(run: AnyRun, access: Access) -> Report:
     """Show the plan of a run."""
     described = await run.require()
+    store = await access.store_or_none()
     try:
-        page = await plan_page(run, await access.store_or_none())
+        page = await plan_page(run, store)
     except NoAnswer:
-        if is_open(described) or (plan := await stored_plan(run.id, await access.store_or_none())) is None:
+        plan = None if is_open(described) else await stored_plan(run.id, store)
+        if plan is None:
             raise
         page = PlanPage(run.id, plan)
+
     data = {"run_id": run.id, "state": state_word(described), **page.plan.model_dump(mode="json")}
     notes = [row.plain for row in way_rows(run.id, page.asked.wait)] if page.asked else []
     return Report(data, list(page.rows()), notes)
@@ -185,8 +229,11 @@ async def trace_report(
         return await calls_report(run, access, full)
     store = await access.store_or_none()
     events = await full_trace(run, store)
-    notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
-    return Report(events, [row for event in events for row in story_rows(event_line(event))], notes)
+    rows = [row for event in events for row in story_rows(event_line(event))]
+    if store is not None:
+        return Report(events, rows)
+    away = "the turns of worker agents are in the artifact store, which can't be opened from here"
+    return Report(events, rows, [away])
 
 
 async def result_report(
@@ -194,12 +241,7 @@ async def result_report(
     access: Access,
     full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="write it: answer.md or .docx, table.csv or .xlsx, answer.json; - prints it"
-        ),
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help=_OUTPUT_HELP)] = None,
     force: Force = False,
 ) -> Report:
     """Show the answer of a run, or its result so far."""
@@ -207,22 +249,40 @@ async def result_report(
         check_output(output, _ANSWER_ENDINGS, force=force)
     store = await access.store()
     outcome = await outcome_so_far(run, store, wait=wait)
-    if (full or output) and (found := outcome.result) and found.result_ref:
-        try:
-            outcome = replace(outcome, result=await read_result(store, found.result_ref))
-        except ArtifactMissing as error:
-            why = "if the run uses another store, set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
-            raise CommandFailed(FAILED, f"{error}: {why}") from error
+    if full or output:
+        outcome = await _with_whole_result(outcome, store)
+
     if output:
         await _write_answer(run.id, outcome.result, store, output, force=force)
         return Report(outcome.as_json(run.id), code=exit_code(outcome))
+
     web = None if outcome.forgotten else web_address(run.client, run.id)
     outcome = await _with_whole_draft(outcome, store)
     return answer_report(run.id, outcome, web, model_notes(outcome))
 
 
+async def _with_whole_result(outcome: RunOutcome, store: ArtifactStore) -> RunOutcome:
+    """Returns the outcome with the whole texts of its result.
+
+    Raises CommandFailed if the store lacks them.
+    """
+    if outcome.result is None or not outcome.result.result_ref:
+        return outcome
+    try:
+        whole = await read_result(store, outcome.result.result_ref)
+    except ArtifactMissing as error:
+        helps = "if the run uses another store, set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
+        raise CommandFailed(FAILED, f"{error}: {helps}") from error
+    return replace(outcome, result=whole)
+
+
 async def _write_answer(
-    run_id: str, result: RunResult | None, store: ArtifactStore, output: Path, *, force: bool
+    run_id: str,
+    result: RunResult | None,
+    store: ArtifactStore,
+    output: Path,
+    *,
+    force: bool,
 ) -> None:
     """Writes the answer in the form of the file's ending, such as `.csv`.
 
@@ -230,7 +290,9 @@ async def _write_answer(
     """
     has_answer = result is not None and (result.answer or result.answer_json)
     if result is None or not has_answer or result.status == "running":
-        raise CommandFailed(FAILED, f"run '{run_id}' has no answer: {hint('status', short_id(run_id))} says why")
+        shows_why = hint("status", short_id(run_id))
+        raise CommandFailed(FAILED, f"run '{run_id}' has no answer: {shows_why} says why")
+
     suffix = output.suffix.lower()
     is_table = suffix in (".csv", ".xlsx")
     try:
@@ -241,10 +303,12 @@ async def _write_answer(
     except ValueError as error:
         raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
     content = table_content(made) if is_table else ""
-    if suffix in (".xlsx", ".docx"):
-        from temporal_supervisor.console.view import office_files  # loads what writes these: for two endings only
 
-        made = office_files.workbook(made) if is_table else office_files.word_document(result.answer, run_id)
+    if suffix in (".xlsx", ".docx"):
+        # loads what writes these: for two endings only
+        from temporal_supervisor.console.view.office_files import word_document, workbook
+
+        made = workbook(made) if is_table else word_document(result.answer, run_id)
     write_file(output, made, content, force=force)
 
 
@@ -276,143 +340,6 @@ async def page_report(
     from temporal_supervisor.console.report.report_page import report_page
 
     check_output(output, force=force)
-    write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode(), force=force)
+    page = report_page(await report_data(access, run_id, prompts=prompts))
+    write_file(output, page.encode(), force=force)
     return DONE
-
-
-_DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
-SpendBy = Literal["owner", "day", "team"]
-RunState = Literal["running", "completed", "failed", "cancelled", "terminated", "timed out"]
-
-
-async def list_report(
-    access: Access,
-    limit: Annotated[int, typer.Option(min=1, help="newest first")] = 50,
-    state: Annotated[RunState | None, typer.Option(help="only such ones")] = None,
-    team: Annotated[str | None, typer.Option(help="only those of this team")] = None,
-    owner: Annotated[str | None, typer.Option(help="only those of this owner, of the request's metadata")] = None,
-    of_eval: Annotated[str | None, typer.Option("--eval", help="only of this one")] = None,
-    waiting: Annotated[bool, typer.Option("--waiting", help="only those that wait for a person")] = False,
-) -> Report:
-    """List the runs that the server knows."""
-    client = await access.client()
-    selects = bool(team or owner or waiting)
-    status = state and {"cancelled": "Canceled"}.get(state, state.title().replace(" ", ""))  # as the server has it
-    begins = f"{of_eval}/" if of_eval else ""
-    executions = await list_roots(client, None if selects else limit, status, begins)
-    found = await inbox(client) if waiting else None
-    ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
-    executions = [
-        execution
-        for execution in executions
-        if (not team or (await listed_facts(execution))[1] == team)
-        and (not owner or execution.typed_search_attributes.get(OWNER) == owner)
-        and (found is None or execution.id in ids)
-    ][:limit]
-    looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
-    found_rows = await asyncio.gather(*(_run_row(client, execution, looks) for execution in executions))
-    if of_eval:
-        verdicts = await _verdicts(access, of_eval, [execution.id for execution in executions])
-        for row in found_rows:
-            row["verdict"] = verdicts.get(row["run_id"])
-    if rows := [row for row in found_rows if state in (None, row["state"])]:
-        return Report(rows, list(run_table(rows)))
-    none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
-    is_narrowed = state or selects or of_eval
-    notes = [none if is_narrowed else no_runs(client.namespace)]
-    return Report([], notes=notes)
-
-
-async def _verdicts(access: Access, eval_id: str, run_ids: Sequence[str]) -> dict[str, str]:
-    """Returns the known verdicts on runs of an eval, in words, by run id."""
-    # these load the rules of scores, for this option only
-    from temporal_supervisor.supervision.scores.score import Score
-    from temporal_supervisor.supervision.scores.score_table import WORDS
-
-    store = await access.store()
-    keys = [named_key("score", eval_id, run_id.removeprefix(f"{eval_id}/")) for run_id in run_ids]
-    run_of = dict(zip(keys, run_ids, strict=True))
-    judged = [key for key in await store.list_keys(run_prefix(eval_id)) if key in run_of]
-    scores = await store.read_all(judged, Score.model_validate_json)
-    return {run_of[key]: WORDS[score.verdict] for key, score in scores.items()}
-
-
-async def _run_row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
-    goal, partial, builds_on = "", "", list[str]()
-    causes: list[Standstill] = []
-    async with looks:
-        with contextlib.suppress(Exception):  # any client may have written the summary, or the run be deleted meanwhile
-            run = Run(client, execution.id)
-            execution = described = await run.describe()  # the latest one: a reset leaves others, which have ended
-            # the Web UI's form for a start copies the summary of another run
-            summary = await described.static_summary()  # without the keys of a run that encrypts it is no text
-            request = await recorded_request(run)
-            goal = goal_in(request) or (summary if isinstance(summary, str) else "")
-            named = request.get("reuse_from")
-            builds_on = [str(each) for each in named] if isinstance(named, list) else []
-            if is_open(described):
-                causes = await causes_of(run, described)
-            elif described.typed_search_attributes.get(STATUS) == "partial" and state_word(described) == "completed":
-                partial = why_partial(await run.handle.result())
-    phase, team, usd = await listed_facts(execution)
-    return {
-        "run_id": execution.id,
-        "goal": goal,
-        "state": state_word(execution),
-        "status": execution.typed_search_attributes.get(STATUS),
-        "partial": partial or None,
-        "reuse_from": builds_on,
-        "phase": phase,
-        "team": team,
-        "started_at": execution.start_time.isoformat(),
-        "usd": usd,
-        "standstills": causes,
-    }
-
-
-def run_table(rows: Sequence[dict[str, Any]]) -> Iterator[ScreenRow]:
-    """Yields the table of runs, then the waits of open ones."""
-    cells = []
-    for row in rows:
-        state = f"{row['state']}, {row['phase']}" if row["state"] == "running" and row["phase"] else row["state"]
-        state = "partial" if row["status"] == "partial" else state
-        cost = "" if row["usd"] is None else money(row["usd"])
-        name = Either(short_id(row["run_id"]), row["run_id"])
-        started = datetime.fromisoformat(row["started_at"]).astimezone()
-        state = f"{state}: {row['verdict']}" if row.get("verdict") else state
-        cells.append([state, f"{started:%m-%d %H:%M}", cost, row["team"], name, row["goal"]])
-    yield TextTable(["state", "started", "cost", "team", "run", "goal"], cells, wide="goal")
-    for row in rows:
-        for cause in row["standstills"]:
-            yield Remark(f"⏸ {short_id(row['run_id'])}: {cause.line}", "yellow")
-    for row in rows:
-        if row["reuse_from"]:
-            origins = ", ".join(map(short_id, row["reuse_from"]))
-            words = f"↳ {short_id(row['run_id'])} builds on {origins}"
-            yield Remark(words, "dim", is_one_row=True)
-    for row in rows:
-        if row["partial"]:
-            why = f"◐ {short_id(row['run_id'])}: {row['partial']}"
-            yield Remark(why, "dim", is_one_row=True)
-
-
-async def spend_report(
-    access: Access, days: Annotated[int, typer.Option(min=1, max=3650)] = 30, by: SpendBy = "day"
-) -> Report:
-    """Show what ended runs have cost: dollars, tokens, runs."""
-    today = datetime.now(UTC).date()
-    spent = await run_spends(await access.store(), days, today)
-    if not spent:
-        return Report([], notes=[f"no run of this namespace ended in the last {days} days"])
-    sums: dict[str, tuple[int, Usage]] = {}
-    for run in spent:
-        name = {"owner": run.owner, "day": f"{run.ended_at:%Y-%m-%d}", "team": run.team}[by]
-        runs, usage = sums.get(name, (0, Usage()))
-        sums[name] = runs + 1, usage + run.usage
-    names = sorted(sums, key=lambda name: name if by == "day" else (-(sums[name][1].usd or 0.0), name))
-    rows = [(name, *sums[name]) for name in names]
-    data = [{by: name, "runs": runs, "tokens": usage.tokens, "usd": usage.usd} for name, runs, usage in rows]
-    total = sum((run.usage for run in spent), Usage())
-    shown = [(name or "-", f"{runs}", f"{usage.tokens:,}", money(usage.usd)) for name, runs, usage in rows]
-    shown.append(("all", f"{len(spent)}", f"{total.tokens:,}", money(total.usd)))
-    return Report(data, [TextTable([by], shown, numbers=["runs", "tokens", "cost"])])

@@ -5,7 +5,6 @@ import contextlib
 import os
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
@@ -23,12 +21,10 @@ from activities.teams.team_files import TeamFiles
 from temporal_supervisor.console.base.command import (
     BAD_INPUT,
     FAILED,
-    UNREACHABLE,
     WAITS,
     Access,
     CommandFailed,
     hint,
-    server_address,
     user_name,
     web_address,
 )
@@ -46,8 +42,9 @@ from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.found_runs import short_id
-from temporal_supervisor.console.run.pollers import Polled, read_pollers, worker_of_other_store
+from temporal_supervisor.console.run.pollers import Polled
 from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
+from temporal_supervisor.console.run.required_workers import require_same_store, require_workers
 from temporal_supervisor.console.view.answer_text import answer_report, bare_report
 from temporal_supervisor.console.view.follow import follow
 from temporal_supervisor.console.view.live_view import QuietScreen, Screen
@@ -57,11 +54,9 @@ from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
 from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
-from temporal_supervisor.runtime.local_models import find_local_model
 from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.starting import new_run_id
-from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from temporal_supervisor.supervision.base.store_keys import encode
 from temporal_supervisor.supervision.base.text import quoted
 from temporal_supervisor.supervision.contract.plan import Plan
@@ -70,6 +65,12 @@ from temporal_supervisor.supervision.contract.status import Status, Wait
 from temporal_supervisor.supervision.contract.team import NAME_RULE, Team, is_name
 from temporal_supervisor.supervision.planning.new_roles import unknown_role_problems
 
+_CHOICES = {
+    "approve": "approve a",
+    "edit": "edit e",
+    "change": 'change c "what to change"',
+    "reject": "reject r",
+}
 _WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
 
 
@@ -106,6 +107,7 @@ async def ask_about_plan(
         with contextlib.suppress(OSError):  # without a cache folder no plan was edited
             if _edited_file(run).exists():  # an edited plan came back
                 print_err(wait.prompt_preview)
+
         done = False
         while not done:
             try:
@@ -116,18 +118,19 @@ async def ask_about_plan(
 
 async def _is_decided(run: Run, page: PlanPage, wait: Wait) -> bool:
     """Asks once; True if the plan no longer waits."""
-    keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
-    named = [words for choice, words in keys.items() if choice in wait.choices]
+    named = [words for choice, words in _CHOICES.items() if choice in wait.choices]
     line = await _read_line(run, " · ".join([*named, "leave it q: "]), wait)
     if line is None:
         print_err("\nthe plan no longer waits: it was decided about elsewhere")
         return True
+
     key, _, rest = line.strip().partition(" ")
     if key == "q" or not line:
         raise PlanLeft(_later_report(page, wait, shown=True))
     if key not in _WORDS:
         return False
-    plan = await _edit_plan(run, page.plan) if key == "e" else None
+
+    plan = await _changed_plan(run, page.plan) if key == "e" else None
     text = rest.strip().strip('"') or None
     await run.decide(wait, _WORDS[key], text, plan=plan, by=user_name())
     if plan is None:
@@ -156,27 +159,33 @@ async def _read_line(run: Run, prompt: str, wait: Wait) -> str | None:
         loop.remove_reader(sys.stdin.fileno())
 
 
-async def _edit_plan(run: Run, plan: Plan) -> Plan:
-    """Returns the plan as edited by the person.
+async def _changed_plan(run: Run, plan: Plan) -> Plan:
+    """Returns the plan as changed by the person.
 
     Raises CommandFailed if it can't run, or is unchanged.
     """
-    file = _edited_file(run)
-    if not file.exists():
-        file.write_text(safe_json(plan.model_dump(mode="json")), encoding="utf-8")
-    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-    await (await asyncio.create_subprocess_exec(*editor, str(file))).wait()
-    edited = parsed_plan(read_text_file(file), str(file))
+    edited = await edit_plan(plan, _edited_file(run))
     if edited == plan:
         raise CommandFailed(BAD_INPUT, "nothing was changed")
     return edited
 
 
-def _edited_file(run: Run) -> Path:
-    """Returns the path of a plan while a person edits it.
+async def edit_plan(plan: Plan, file: Path) -> Plan:
+    """Opens a plan in the person's editor, and returns it as they left it.
 
-    After a refusal the editor opens it again as it was left.
+    If the file is there, it is opened as it is: an edited plan that could not run. Raises
+    CommandFailed if the plan can't run.
     """
+    if not file.exists():
+        file.write_text(safe_json(plan.model_dump(mode="json")), encoding="utf-8")
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    editing = await asyncio.create_subprocess_exec(*editor, str(file))
+    await editing.wait()
+    return parsed_plan(read_text_file(file), str(file))
+
+
+def _edited_file(run: Run) -> Path:
+    """Returns the path of a plan while a person edits it."""
     return cache_dir() / f"plan-of-{encode(run.id)}.json"
 
 
@@ -186,16 +195,18 @@ def _drop_edited(run: Run) -> None:
 
 
 def _later_report(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
-    rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
+    """Returns the ways to decide about a plan later, below the plan if it is not `shown` yet."""
+    data = {"run_id": page.run_id, "state": "running", "waiting": [wait]}
+    plan = [] if shown else page.rows()
+    rows = [*plan, "the plan waits for approval", *way_rows(page.run_id, wait)]
     note = f"follow it: {hint('follow', short_id(page.run_id))}"
-    return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, rows, [note], code=WAITS)
+    return Report(data, rows, [note], code=WAITS)
 
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="the answer alone, and what the run waits for")]
 _HINT = "Ctrl-C leaves the run going"
 _OF_WORKERS = "pass --queue-anyway if Workers have one of this name"
 _LOOK = timedelta(seconds=2)  # between two looks at whether a plan that is asked about still waits
-_LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has just said that it is ready
 
 
 async def run_goal(
@@ -269,8 +280,11 @@ async def _follow_started(
     if detach:
         print_err(f"follow it: {hint('follow', short_id(run.id))}")
         return Report({"run_id": run.id, "web": web}, [run.id])
+
     if not quiet:
-        print_err(f"run {run.id}" + (f"\n{web}" if web else ""))
+        print_err(f"run {run.id}")
+        if web:
+            print_err(web)
     return await _follow_to_end(run, access, as_json, asks=wanted.approve_plan, quiet=quiet)
 
 
@@ -280,13 +294,15 @@ async def start_from_options(access: Access, options: Mapping[str, Any]) -> tupl
     after = options.get("after")
     if not after:
         wanted = _with_usual_team(wanted, access)
-    wanted_id = options.get("run_id")
-    given = check_run_id(wanted_id) if wanted_id is not None else None
+    run_id = options.get("run_id")
+    if run_id is not None:
+        check_run_id(run_id)
     is_sure = bool(options.get("queue_anyway"))
     if not is_sure:
         check_team(wanted.team, access.settings.teams_folders)
     await check_description(files)
     await check_readable(files)
+
     client = await access.client()
     if after:
         wanted = _with_usual_team(await built_on(client, wanted, after), access)
@@ -295,12 +311,15 @@ async def start_from_options(access: Access, options: Mapping[str, Any]) -> tupl
         await require_team(workers, wanted, access.settings)
     if not is_sure and (uploads or files):
         await require_same_store(client, await access.store())
+
     for content in uploads:
-        await (await access.store()).put_upload(content)
+        store = await access.store()
+        await store.put_upload(content)
     if files:
         trusted = not options.get("data_from_others")
         wanted = await with_files(access, wanted, files, trusted=trusted)
-    run = Run(client, given or new_run_id(client, wanted.goal))
+
+    run = Run(client, run_id or new_run_id(client, wanted.goal))
     await _start(run, wanted)
     return run, wanted
 
@@ -335,9 +354,14 @@ async def _start(run: Run, wanted: RunRequest) -> None:
         await Run.start(run.client, wanted, run.id)
     except WorkflowAlreadyStartedError as error:
         other = await run.describe()
-        known = "is already running" if is_open(other) else f"exists already ({state_word(other)})"
-        helps = hint("follow" if is_open(other) else "result", short_id(run.id))
-        raise CommandFailed(FAILED, f"run '{run.id}' {known}: {helps} shows it, or choose another --id") from error
+        if is_open(other):
+            known = "is already running"
+            shows = hint("follow", short_id(run.id))
+        else:
+            known = f"exists already ({state_word(other)})"
+            shows = hint("result", short_id(run.id))
+        helps = f"{shows} shows it, or choose another --id"
+        raise CommandFailed(FAILED, f"run '{run.id}' {known}: {helps}") from error
 
 
 def check_team(team: object, folders: Sequence[Path], advice: str = _OF_WORKERS) -> None:
@@ -345,14 +369,16 @@ def check_team(team: object, folders: Sequence[Path], advice: str = _OF_WORKERS)
 
     Other names may be teams of the Workers.
     """
-    if isinstance(team, str) and not is_name(team):
-        raise CommandFailed(BAD_INPUT, f"there is no team {quoted(team)}: a name is {NAME_RULE}")
-    here = {file.parent.name for folder in folders for file in folder.glob("*/team.toml")}
-    if not isinstance(team, str) or team in here:
+    if not isinstance(team, str):
         return
-    if meant := get_close_matches(team, here, 1):
-        what = f"there is no team '{team}': did you mean '{meant[0]}'?"
-        raise CommandFailed(BAD_INPUT, f"{what} ({advice})" if advice else what)
+    if not is_name(team):
+        raise CommandFailed(BAD_INPUT, f"there is no team {quoted(team)}: a name is {NAME_RULE}")
+
+    here = {file.parent.name for folder in folders for file in folder.glob("*/team.toml")}
+    similar = [] if team in here else get_close_matches(team, here, 1)
+    if similar:
+        problem = f"there is no team '{team}': did you mean '{similar[0]}'?"
+        raise CommandFailed(BAD_INPUT, f"{problem} ({advice})" if advice else problem)
 
 
 async def require_team(workers: Polled, wanted: RunRequest, settings: Settings) -> None:
@@ -366,11 +392,17 @@ async def require_team(workers: Polled, wanted: RunRequest, settings: Settings) 
         team = await asyncio.to_thread(TeamFiles(settings.teams_folders).definition, team)
     if not isinstance(team, Team) or wanted.plan is None:
         return
-    if problems := unknown_role_problems(wanted.plan, team):
+    problems = unknown_role_problems(wanted.plan, team)
+    if problems:
         raise CommandFailed(BAD_INPUT, f"the plan cannot run: {'; '.join(problems)}")
 
 
-async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False, quiet: Quiet = False) -> Report:
+async def follow_run(
+    run: AnyRun,
+    access: Access,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> Report:
     """Follow a run to its end and print its answer."""
     return await _follow_to_end(run, access, as_json, quiet=quiet)
 
@@ -389,8 +421,9 @@ async def _follow_to_end(
     """
     web = web_address(run.client, run.id)
     can_ask = console().is_terminal and sys.stdin.isatty() and not as_json
+    screen_type = QuietScreen if quiet else Screen
     try:
-        with (QuietScreen if quiet else Screen)(console(stderr=as_json), _HINT) as screen:
+        with screen_type(console(stderr=as_json), _HINT) as screen:
             store = await access.store_or_none()
             look = partial(ask_about_plan, run, screen, store, can_ask=can_ask) if asks else None
             outcome = await follow(run, screen, store, web, look)
@@ -399,6 +432,7 @@ async def _follow_to_end(
     except asyncio.CancelledError:
         print_err(f"the run continues: {hint('follow', short_id(run.id))}")
         raise
+
     _drop_edited(run)
     if quiet:
         return bare_report(run.id, outcome)
@@ -419,59 +453,10 @@ async def with_files(
 
 
 async def _store_files(access: Access, files: list[DataFile]) -> Attachment:
-    sent: list[int] = []
-    ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
-    uploaded = f"{sum(map(bool, sent)):,} uploaded ({file_size(sum(sent))})" if any(sent) else "all uploaded before"
-    print_err(f"{counted(len(sent), 'file')}, {uploaded}")
+    """Stores files, prints their number and size, and returns them as an attachment."""
+    sizes: list[int] = []  # as sent: 0 for a file that the store has
+    ref = await put_files(await access.store(), files, lambda _, size: sizes.append(size))
+    sent = [size for size in sizes if size]
+    uploaded = f"{len(sent):,} uploaded ({file_size(sum(sent))})" if sent else "all uploaded before"
+    print_err(f"{counted(len(sizes), 'file')}, {uploaded}")
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
-
-
-async def require_workers(
-    client: Client,
-    otherwise: str = ", or pass --queue-anyway",
-) -> Polled:
-    """Returns the Workers that serve runs.
-
-    Raises CommandFailed with the remedy if a queue that runs need has none.
-    """
-    latest = time.monotonic() + _LISTED_AFTER
-    while True:
-        workers = await read_pollers(client, WORKFLOW_QUEUE)
-        why = await _unserved_queue(client, workers)
-        if why is None:
-            return workers
-        if time.monotonic() > latest:
-            raise CommandFailed(UNREACHABLE, f"{why}{otherwise}")
-        await asyncio.sleep(_LISTED_AFTER / 10)
-
-
-async def require_same_store(client: Client, store: ArtifactStore) -> None:
-    """Raises CommandFailed if a Worker uses another store, which lacks our uploads."""
-    own = await store.identity()
-    worker, other = await worker_of_other_store(client, own)
-    if worker:
-        here = f"{store.url} ({own})" if own else f"{store.url}, which is new"
-        helps = "set SUPERVISOR_ARTIFACTS_URL to the same store in both, or pass --queue-anyway"
-        words = f"this program uses the artifact store {here}, the Worker {worker} another one ({other}...)"
-        raise CommandFailed(UNREACHABLE, f"{words}: {helps}")
-
-
-async def _unserved_queue(client: Client, seen: Polled) -> str | None:
-    server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
-    one = f"start one with {hint('worker')}"
-    if not seen.served:
-        unserved = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}"
-        return f"{unserved}: {one} (it needs {key}; with --standin neither){await _local_model_hint()}"
-    if why := seen.none_current:
-        none = f"no run begins at {server}: of the builds of its Workers {why}"
-        return f"{none}. Give {seen.set_current}"
-    if not (await read_pollers(client, MODEL_QUEUE)).served:
-        calls = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
-        return f"{calls}: set {key} and {one}{await _local_model_hint()}"
-    return None
-
-
-async def _local_model_hint() -> str:
-    """Returns a sentence about a model server on this machine; empty without one."""
-    found = await asyncio.to_thread(find_local_model)
-    return f". {found.worker_hint}" if found else ""

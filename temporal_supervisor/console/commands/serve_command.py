@@ -39,7 +39,10 @@ def serve(
 
 async def _stop() -> int:
     stopped = await stop_running()
-    print_out(f"Stopped the Temporal server at {stopped.address}." if stopped else "No Temporal server is running.")
+    if stopped:
+        print_out(f"Stopped the Temporal server at {stopped.address}.")
+    else:
+        print_out("No Temporal server is running.")
     return DONE
 
 
@@ -51,6 +54,7 @@ async def _serve(server: EmbeddedServer) -> int:
     try:
         async with server as info:
             stays = server.joined or server.detach
+            stop = hint("serve", "--stop").strip("`") if stays else "Ctrl-C"
             already = "already " if server.joined else ""
             print_out(f"The Temporal server is {already}running (process {info.pid}).")
             print_out(f"  address   {info.address}")
@@ -59,11 +63,12 @@ async def _serve(server: EmbeddedServer) -> int:
             print_out(f"  Web UI    {info.ui or 'none (headless)'}")
             print_out(f"  database  {info.db or 'in memory'}")
             print_out(f"  log       {info.log}")
-            print_out(f"  stop      {hint('serve', '--stop').strip('`') if stays else 'Ctrl-C'}")
+            print_out(f"  stop      {stop}")
             if stays:
                 return DONE
             code = await server.ended()
     except asyncio.CancelledError:
         print_out("Stopped.")
         return DONE
-    raise CommandFailed(FAILED, f"the Temporal server ended by itself with exit code {code}; its log: {info.log}")
+    ended = f"the Temporal server ended by itself with exit code {code}"
+    raise CommandFailed(FAILED, f"{ended}; its log: {info.log}")

@@ -34,7 +34,8 @@ _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
 async def put_path(
-    access: Access, path: Annotated[Path, typer.Argument(help="a text file, or a folder or file of data")]
+    access: Access,
+    path: Annotated[Path, typer.Argument(help="a text file, or a folder or file of data")],
 ) -> int:
     """Store a file or a folder and print its reference, for `attachments`."""
     store = await access.store()
@@ -47,32 +48,40 @@ async def put_path(
 
 
 async def prune(
-    access: Access, older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")], yes: Yes = False
+    access: Access,
+    older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")],
+    yes: Yes = False,
 ) -> int:
     """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
     oldest = _time_before(older_than)
     store = await access.store()
     client = await access.client()
+
     stored, uploads = await read_contents(store)
-    runs = [run for run in stored if run.modified < oldest and await _has_ended(client, run)]
+    old_runs = [run for run in stored if run.modified < oldest]
+    runs = [run for run in old_runs if await _has_ended(client, run)]
     ended = {run.key for run in runs}
     stays = [run for run in stored if run.key not in ended]
-    uploads = await _unused_uploads(client, [upload for upload in uploads if upload.modified < oldest], stays)
+    old_uploads = [upload for upload in uploads if upload.modified < oldest]
+    uploads = await _unused_uploads(client, old_uploads, stays)
     if not runs and not uploads:
-        print_err(f"nothing to delete: no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC")
+        none = f"no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC"
+        print_err(f"nothing to delete: {none}")
         return DONE
+
+    total = 0
     for each in [*runs, *uploads]:
-        name = unquote(each.key).rstrip("/")
-        print_out(f"{each.modified:%Y-%m-%d}  {each.bytes:>12,} bytes  {each.objects:>6} objects  {name}")
-    by = await runs_built_on(client, [run_of(run.key) for run in runs])
-    for run_id, others in by.items():
-        print_err(built_on_words(run_id, others))
-    total = sum(each.bytes for each in [*runs, *uploads])
-    what = f"{counted(len(runs), 'run')} and {counted(len(uploads), 'upload')}, {total / 1e6:,.1f} MB"
+        total += each.bytes
+        size = f"{each.bytes:>12,} bytes  {each.objects:>6} objects"
+        print_out(f"{each.modified:%Y-%m-%d}  {size}  {unquote(each.key).rstrip('/')}")
+    await _print_built_on(client, [run_of(run.key) for run in runs])
+    counts = f"{counted(len(runs), 'run')} and {counted(len(uploads), 'upload')}"
+    what = f"{counts}, {total / 1e6:,.1f} MB"
     print_err(f"in all {what}")
     if not _confirm(f"delete {what}, from {store.url}?", yes):
         print_err("nothing was deleted: pass --yes to delete these")
         return DONE
+
     deleted = 0
     for run in runs:
         if await _has_ended(client, run):  # it may have been started again in the meantime
@@ -93,21 +102,31 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
     if any(map(is_open, workflows)):
         raise _open_run_error(run.id)
     await _check_closed(run)
-    for run_id, others in (await runs_built_on(run.client, [run.id])).items():
-        print_err(built_on_words(run_id, others))
+    await _print_built_on(run.client, [run.id])
     parts = counted(len(workflows), "workflow")
     if not _confirm(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
         print_err("nothing was deleted: pass --yes to delete it")
         return FAILED
+
     await _check_closed(run)  # it may have been started again in the meantime
     deleted = await store.delete_run(run_prefix(run.id))
+    service = run.client.workflow_service
     for found in workflows:
-        which = WorkflowExecution(workflow_id=found.id, run_id=found.run_id)
-        request = DeleteWorkflowExecutionRequest(namespace=run.client.namespace, workflow_execution=which)
-        await run.client.workflow_service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
+        request = DeleteWorkflowExecutionRequest(
+            namespace=run.client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=found.id, run_id=found.run_id),
+        )
+        await service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
     going = f"; the server is deleting {parts}, which may take a minute" if workflows else ""
     print_err(f"deleted run '{run.id}': {counted(deleted, 'object')}{going}")
     return DONE
+
+
+async def _print_built_on(client: Client, run_ids: list[str]) -> None:
+    """Prints the runs that build on these."""
+    built_on = await runs_built_on(client, run_ids)
+    for run_id, others in built_on.items():
+        print_err(built_on_words(run_id, others))
 
 
 async def _check_closed(run: RunId) -> None:
@@ -135,7 +154,8 @@ def _time_before(age: str) -> datetime:
             raise OverflowError
         return datetime.now(UTC) - duration
     except (ValidationError, OverflowError):
-        raise CommandFailed(BAD_INPUT, f"'{age}' is no age: write one such as 30d, 12h or PT12H") from None
+        helps = "write one such as 30d, 12h or PT12H"
+        raise CommandFailed(BAD_INPUT, f"'{age}' is no age: {helps}") from None
 
 
 async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]) -> list[Stored]:
@@ -145,14 +165,18 @@ async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]
     """
     if not old:
         return []
-    if open_eval := await _open_eval(client):
+    open_eval = await _open_eval(client)
+    if open_eval:
         print_err(f"uploads are left alone until the eval '{open_eval}' has ended, which uses them")
         return []
+
     known = {run.key for run in stays}
-    # an open run that has not read its uploads yet, which may be any
-    if begins := next((run_id for run_id in await _open_runs(client) if run_prefix(run_id) not in known), None):
-        print_err(f"uploads are left alone until the open run '{begins}' has read its own, or is cancelled")
-        return []
+    for run_id in await _open_runs(client):
+        if run_prefix(run_id) not in known:  # it has not read its uploads yet, which may be any
+            until = f"the open run '{run_id}' has read its own, or is cancelled"
+            print_err(f"uploads are left alone until {until}")
+            return []
+
     in_use = set[str]().union(*(run.digests for run in stays))
     return [upload for upload in old if digest_of(upload.key) not in in_use]
 

@@ -48,7 +48,6 @@ from temporal_supervisor.console.base.terminal import (
     print_err,
     safe_line,
 )
-from temporal_supervisor.console.commands.run_commands import require_workers
 from temporal_supervisor.console.evals.eval_view import eval_page, headline, table_rows
 from temporal_supervisor.console.evals.set_files import (
     check_set,
@@ -66,6 +65,7 @@ from temporal_supervisor.console.evals.set_files import (
 )
 from temporal_supervisor.console.run.command_line import AsJson
 from temporal_supervisor.console.run.request_options import check_run_id, read_text_file, seconds
+from temporal_supervisor.console.run.required_workers import require_workers
 from temporal_supervisor.messages import NoAnswer, NoRun, UpdateRefused, query
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
@@ -194,15 +194,18 @@ async def evaluate(
         raise CommandFailed(BAD_INPUT, "--bare compares whole answers: leave out --only")
     if judge is not None and only == "plan":
         raise CommandFailed(BAD_INPUT, "--judge is asked about answers: leave out --only plan")
+
     part: Part = only or "whole"
     known = for_part(await with_results(read_set(file, limit)), part)
     fields = request_fields(request)
     team_name = default_team(known, team, fields)
     if part == "agent":
-        fields, team_name = with_agents(access.settings, fields, team_name), None
+        fields = with_agents(access.settings, fields, team_name)
+        team_name = None
     compared_with = access.settings if bare else None
     variants = variants_of(fields, team_name, model or [], compared_with, part)
     whole = check_set(known, variants, repeat)
+
     # All that can be refused is refused before anything is stored.
     data = data_of(known)
     own = _own_limits(fields)
@@ -212,6 +215,7 @@ async def evaluate(
     client = await access.client()
     if not queue_anyway:
         await require_workers(client)
+
     given = EvalInput(
         set_ref=await store_set(await access.store(), whole, data),
         name=known.name,
@@ -223,11 +227,14 @@ async def evaluate(
         deadline_seconds=time.total_seconds(),
     )
     await _start_eval(client, given, named)
+
     web = web_address(client, named)
     if detach:
         print_err(f"follow it: {hint('eval', named)}")
         return Report({"eval_id": named, "web": web}, [named])
-    print_err(f"eval {named}, {counted(whole.total, 'run')}" + (f"\n{web}" if web else ""))
+    print_err(f"eval {named}, {counted(whole.total, 'run')}")
+    if web:
+        print_err(web)
     return await _eval_report(access, await _follow_eval(access, named), wanted, output)
 
 
@@ -353,18 +360,17 @@ async def _follow_eval(access: Access, eval_id: str) -> EvalTable:
 
 async def _say_progress(client: Client, eval_id: str, ending: "asyncio.Task[EvalResult]") -> None:
     """Writes a line whenever questions have ended, until the eval has ended."""
-    said, quiet = -1, timedelta()
+    said = -1  # questions that had ended, in the last line
+    quiet = timedelta()
     while not ending.done():
         try:
             progress = await query(client, eval_id, "progress", EvalProgress)
-        except (
-            NoAnswer,
-            UpdateRefused,
-        ):  # it has just begun or ended, or no Worker is there for a moment
-            progress = None
+        except (NoAnswer, UpdateRefused):
+            progress = None  # it has just begun or ended, or no Worker is there for a moment
         if progress is not None and (progress.ended != said or quiet >= _SAID):
             print_err(progress_line(progress))
-            said, quiet = progress.ended, timedelta()
+            said = progress.ended
+            quiet = timedelta()
         quiet += _LOOK
         await asyncio.wait([ending], timeout=_LOOK.total_seconds())
 
@@ -415,9 +421,10 @@ async def _write_page(
     from temporal_supervisor.console.report.report_data import report_data
     from temporal_supervisor.console.report.report_page import report_page
 
-    folder, links = output.parent / f"{output.stem}-runs", dict[str, str]()
     if output.exists():
         raise CommandFailed(FAILED, f"{output} exists already: remove it, or choose another name")
+    folder = output.parent / f"{output.stem}-runs"
+    links: dict[str, str] = {}
     for score in found.scores:
         file = folder / f"{quote(score.case, safe='~')}.html"
         try:

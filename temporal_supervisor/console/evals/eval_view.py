@@ -153,20 +153,20 @@ def opinion_words(score: Score) -> str:
 
 
 def _faulty(score: Score) -> list[str]:
-    words = WORDS[score.verdict] + (f" ({', '.join(score.flags)})" if score.flags else "")
-    words += f" · {opinion_words(score)}" if score.opinion else ""
-    given = score.error or score.given
-    return [
-        score.case,
-        words,
-        safe_line(given, _SHOWN_CHARS),
-        safe_line(score.expected, _SHOWN_CHARS),
-    ]
+    """Returns the row of a question without a right answer."""
+    verdict = WORDS[score.verdict]
+    if score.flags:
+        verdict += f" ({', '.join(score.flags)})"
+    if score.opinion:
+        verdict += f" · {opinion_words(score)}"
+    given = safe_line(score.error or score.given, _SHOWN_CHARS)
+    return [score.case, verdict, given, safe_line(score.expected, _SHOWN_CHARS)]
 
 
 def comparison_lines(each: Comparison) -> Iterator[str]:
     """Yields lines on the questions that improved and those that got worse."""
-    old, new = f"{each.before} of {each.before_eval}", f"{each.after} of {each.after_eval}"
+    old = f"{each.before} of {each.before_eval}"
+    new = f"{each.after} of {each.after_eval}"
     yield f"{new} against {old}, on {counted(each.n, 'question')} that both were asked:"
     yield f"  right {_change(each.right)}, wrong and not flagged {_change(each.unflagged)}"
     for words, names in (("better", each.better), ("worse", each.worse)):

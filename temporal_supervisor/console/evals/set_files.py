@@ -101,7 +101,7 @@ async def with_results(known: LocalSet) -> LocalSet:
 
     Raises CommandFailed with the line.
     """
-    found = list[tuple[int, EvalQuestion]]()
+    found: list[tuple[int, EvalQuestion]] = []
     stores: dict[str, TableStore] = {}
     for line, question in known.questions:
         if question.answer.kind != "sql":
@@ -161,7 +161,8 @@ def request_fields(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     fields = json_object(read_text_file(file), str(file), '{"max_turns": 20}')
-    if taken := sorted(fields.keys() & _EACH_QUESTION):
+    taken = sorted(fields.keys() & _EACH_QUESTION)
+    if taken:
         raise CommandFailed(BAD_INPUT, f"{file}: each question has its own {', '.join(taken)}")
     return fields
 
@@ -177,20 +178,23 @@ def variants_of(
 
     Raises CommandFailed.
     """
-    named = {**fields, **({"team": team} if team else {})}
     found = []
     for model in [*models] or [""]:
-        for_all = {"models": {"supervisor": [model], "workers": [model]}}
-        chosen = {**named, **for_all} if model else named
+        chosen = _with_team(fields, team)
+        if model:
+            chosen["models"] = {"supervisor": [model], "workers": [model]}
         label = model or "as configured"
         found.append(EvalVariant(label=label, request=chosen, part=part))
         if bare is not None:
-            alone = {
-                **chosen,
-                "team": bare_team(bare, RunRequest.model_validate({"goal": "-", **chosen})),
-            }
+            request = RunRequest.model_validate({"goal": "-", **chosen})
+            alone = {**chosen, "team": bare_team(bare, request)}
             found.append(EvalVariant(label=f"{label}{BARE}", request=alone, bare=True))
     return found
+
+
+def _with_team(fields: Mapping[str, JsonValue], team: str | None) -> dict[str, Any]:
+    """Returns the fields of a request with the team, if one is given."""
+    return {**fields, "team": team} if team else dict(fields)
 
 
 def with_agents(
@@ -202,8 +206,9 @@ def with_agents(
 
     So each role can be asked alone. Raises CommandFailed.
     """
-    named = {**fields, **({"team": team} if team else {})}
+    named = _with_team(fields, team)
     known = _team_definition(settings, RunRequest.model_validate({"goal": "-", **named}))
+
     roles = []
     for role in known.roles:
         if role.team or role.person:

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import signal
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib import metadata
 from typing import Any
@@ -34,54 +34,100 @@ from temporal_supervisor.supervision.contract.request import describe_errors
 
 _PROGRAM = "temporal-supervisor"
 _INSTRUCTIONS = (
-    "Long research by a supervisor and its worker agents: `research` starts a run, `wait` follows it, `result` returns "
-    "the answer. Runs are kept in Temporal: a run id stays valid after restarts, of this server, too."
+    "Long research by a supervisor and its worker agents: "
+    "`research` starts a run, `wait` follows it, `result` returns the answer. "
+    "Runs are kept in Temporal: a run id stays valid after restarts, of this server, too."
 )
 _TOOLS = {
-    **dict.fromkeys(["follow", "status", "show"], "wait"),
-    **dict.fromkeys(["approve", "deny"], "decide"),
-    **{name: name for name in ("result", "inbox", "reply", "steer", "cancel")},
     "run": "research",
+    "follow": "wait",
+    "status": "wait",
+    "show": "wait",
+    "approve": "decide",
+    "deny": "decide",
+    "result": "result",
+    "inbox": "inbox",
+    "reply": "reply",
+    "steer": "steer",
+    "cancel": "cancel",
 }
-"""The tools by the commands of which they do the work."""
+"""The tools, by the commands whose work they do."""
 _BY_LINKS = frozenset(["verify", "artifacts", "artifact", "report"])
 _FORM_SECONDS = 24 * 3600.0  # a person's time to fill in a form
 _LEAST_TOKEN_CHARS = 16
+_LAST_PORT = 65535
 
 
-async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str], *, decides: bool = True) -> int:
+async def serve_mcp(
+    access: Access,
+    http: str | None,
+    hosts: Sequence[str],
+    *,
+    decides: bool = True,
+) -> int:
     """Serves until standard input ends or, over HTTP at `http`, until Ctrl-C.
 
     `hosts` are allowed host names other than loopback. Unless it `decides`, clients have no tools
     for decisions and replies; then a person fills in a form.
     """
     if http is None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for input, and holds up any other end
+        # a thread waits for input, and holds up any other end
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         await _PlainServer(access, decides=decides).run_stdio_async()
         return DONE
-    host, colon, port = http.rpartition(":")
-    host, hosts = host.strip("[]"), list(hosts)
-    if not (host and colon and port.isdecimal() and int(port) < 65536):
-        raise CommandFailed(BAD_INPUT, f"--http {http}: write HOST:PORT, such as 127.0.0.1:8765")
+
+    host, port = _parsed_place(http)
     if not hosts and not is_loopback(host):
-        why = "is not loopback: name the hosts by which clients call it with --allow-host; their token is sent as it is"
-        raise CommandFailed(BAD_INPUT, f"--http {http} {why}, so put TLS in front")
+        named = "name the hosts by which clients call it with --allow-host"
+        secured = "their token is sent as it is, so put TLS in front"
+        raise CommandFailed(BAD_INPUT, f"--http {http} is not loopback: {named}; {secured}")
     token = access.settings.secret("mcp_token") or ""
     if len(token) < _LEAST_TOKEN_CHARS:
-        why = f"needs at least {_LEAST_TOKEN_CHARS} characters: what `openssl rand -hex 32` prints, for example"
-        raise CommandFailed(BAD_INPUT, f"clients send the token in SUPERVISOR_MCP_TOKEN, which {why}")
-    names = ["127.0.0.1", "localhost", "[::1]", *hosts]
-    rebinding = TransportSecuritySettings(
-        allowed_hosts=[*hosts, *(f"{name}:*" for name in names)],
-        allowed_origins=[f"http{s}://{name}{end}" for s in ("", "s") for name in names for end in ("", ":*")],
+        needs = f"needs at least {_LEAST_TOKEN_CHARS} characters"
+        example = "what `openssl rand -hex 32` prints, for example"
+        sent = "clients send the token in SUPERVISOR_MCP_TOKEN"
+        raise CommandFailed(BAD_INPUT, f"{sent}, which {needs}: {example}")
+
+    server = _PlainServer(
+        access,
+        decides=decides,
+        auth=AuthSettings(issuer_url=AnyHttpUrl(f"http://{http}"), resource_server_url=None),
+        token_verifier=_OneToken(token),
+        request_state_security=RequestStateSecurity(
+            keys=[hashlib.sha256(token.encode()).digest()],
+            ttl=_FORM_SECONDS,
+        ),
     )
-    print_err(f"MCP at http://{http}/mcp for clients that send the header Authorization: Bearer TOKEN")
-    auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{http}"), resource_server_url=None)
-    forms = RequestStateSecurity(keys=[hashlib.sha256(token.encode()).digest()], ttl=_FORM_SECONDS)
-    secured = {"auth": auth, "token_verifier": _OneToken(token), "request_state_security": forms}
-    server = _PlainServer(access, decides=decides, **secured)
-    await server.run_streamable_http_async(host=host, port=int(port), transport_security=rebinding)
+    header = "the header Authorization: Bearer TOKEN"
+    print_err(f"MCP at http://{http}/mcp for clients that send {header}")
+    await server.run_streamable_http_async(
+        host=host,
+        port=port,
+        transport_security=_allowed_callers(hosts),
+    )
     return DONE
+
+
+def _parsed_place(http: str) -> tuple[str, int]:
+    """Returns the host and the port in a text. Raises CommandFailed."""
+    host, _, port = http.rpartition(":")
+    host = host.strip("[]")
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise CommandFailed(BAD_INPUT, f"--http {http}: write HOST:PORT, such as 127.0.0.1:8765")
+    return host, int(port)
+
+
+def _allowed_callers(hosts: Sequence[str]) -> TransportSecuritySettings:
+    """Returns the protection against DNS rebinding: loopback and some hosts are allowed."""
+    names = ["127.0.0.1", "localhost", "[::1]", *hosts]
+    origins = []
+    for name in names:
+        for scheme in ("http", "https"):
+            origins += [f"{scheme}://{name}", f"{scheme}://{name}:*"]
+    return TransportSecuritySettings(
+        allowed_hosts=[*hosts, *(f"{name}:*" for name in names)],
+        allowed_origins=origins,
+    )
 
 
 class _OneToken:
@@ -118,7 +164,10 @@ class _PlainServer(MCPServer[Access]):
         add_to(self, decides=decides)
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[Access, Any] | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        context: Context[Access, Any] | None = None,
     ) -> CallToolResult | InputRequiredResult:
         """Overrides the SDK's method."""
         token = tool_hints.set(_tool_of)
@@ -134,19 +183,26 @@ class _PlainServer(MCPServer[Access]):
         finally:
             tool_hints.reset(token)
 
-    async def read_resource(self, uri: AnyUrl | str, context: Context[Access, Any] | None = None) -> Any:
+    async def read_resource(
+        self,
+        uri: AnyUrl | str,
+        context: Context[Access, Any] | None = None,
+    ) -> Any:
         """Overrides the SDK's method."""
         try:
             return await super().read_resource(uri, context)
         except UnexpectedResourceError as error:
             cause = error.__cause__ or error
-            unknown = isinstance(cause, (CommandFailed, NoRun, ArtifactMissing))
-            raise (ResourceNotFoundError if unknown else ResourceError)(_sentence(cause, "uri")) from None
+            sentence = _sentence(cause, "uri")
+            if isinstance(cause, CommandFailed | NoRun | ArtifactMissing):
+                raise ResourceNotFoundError(sentence) from None
+            raise ResourceError(sentence) from None
 
 
 def _tool_of(command: str, *words: str) -> str:
     """Returns the tool or resource that corresponds to a command; empty without one."""
-    if command in _BY_LINKS or (command == "result" and {"-o", "--full"} & set(words)):
+    writes_whole = command == "result" and ("-o" in words or "--full" in words)
+    if writes_whole or command in _BY_LINKS:
         return "the links of `result`"
     return f"`{_TOOLS[command]}`" if command in _TOOLS else ""
 

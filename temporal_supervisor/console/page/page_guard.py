@@ -148,7 +148,9 @@ class PageGuard:
             return
         if scope["type"] != "http":  # no web sockets here
             return
-        headers, path = Headers(scope=scope), str(scope["path"])
+
+        headers = Headers(scope=scope)
+        path = str(scope["path"])
         refused = self._door.refusal(scope["method"], headers) or self._unknown(path, headers)
         if refused is not None:
             await refused(scope, receive, _with_headers(send, _POLICY))
@@ -172,8 +174,11 @@ class PageGuard:
 
 
 def _cookies(headers: Headers) -> dict[str, str]:
-    pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
-    return {name: value for name, _, value in pairs}
+    cookies = {}
+    for part in headers.get("cookie", "").split(";"):
+        name, _, value = part.strip().partition("=")
+        cookies[name] = value
+    return cookies
 
 
 def _length(headers: Headers) -> int:

@@ -50,9 +50,12 @@ class Action:
 
     def command(self, run_id: str, path: str = "") -> str:
         """Returns the equivalent command, with fields to fill in as words in capitals."""
-        given = [path] if path and self.name != "steer" else []
-        options = [*self.options, *(["--to", path] if path and self.name == "steer" else [])]
-        return shown_command(self.name, short_id_of(run_id), *given, *options)
+        words = [short_id_of(run_id), *self.options]
+        if path and self.name == "steer":
+            words += ["--to", path]
+        elif path:
+            words.insert(1, path)
+        return shown_command(self.name, *words)
 
 
 async def _pause(run: Run, form: FormData) -> Report:
@@ -94,7 +97,8 @@ async def _cancel(run: Run, _: FormData) -> Report:
 
 
 def _required_text(form: FormData, name: str) -> str:
-    if not (given := text_of(form, name)):
+    given = text_of(form, name)
+    if not given:
         raise CommandFailed(BAD_INPUT, f"fill in '{name}'")
     return given
 
@@ -162,8 +166,10 @@ async def _decide_item(site: PageSite, run: Run, form: FormData) -> str:
 
     Raises CommandFailed if other content waits now.
     """
-    wait_id, seen = _required_text(form, "id"), _required_text(form, "sha256")
-    word, text = _required_text(form, "word"), text_of(form, "text") or None
+    wait_id = _required_text(form, "id")
+    seen = _required_text(form, "sha256")
+    word = _required_text(form, "word")
+    text = text_of(form, "text") or None
     if word == "reply" and text is None:
         raise CommandFailed(BAD_INPUT, "write a reply first")
     plan = text_of(form, "plan") if word == "edit" else ""

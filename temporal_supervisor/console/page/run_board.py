@@ -5,6 +5,7 @@ has changed: of 1,000 folded rows, and as many events, most may never be needed.
 """
 
 import json
+import re
 import secrets
 from bisect import insort
 from collections import Counter
@@ -196,10 +197,6 @@ class RunBoard:
         """The subtasks in the order of the tree."""
         return [path for path, _ in self._order]
 
-    def _parts_of(self, group: Group) -> list[str]:
-        """Returns the rows of a group."""
-        return [self.part(self._places[path]) for path in group.paths]
-
     def tree(self) -> str:
         """Returns the whole tree, without folded rows."""
         shown = [(self._shown_rows(group), group.fold) for group in self._groups]
@@ -213,6 +210,7 @@ class RunBoard:
         )
 
     def _shown_rows(self, group: Group) -> list[str]:
+        """Returns the rendered rows of a group that are not folded."""
         return [self.part(self._places[path]) for path in group.paths]
 
     def folded(self, name: str, state: str = "", start: int = 0) -> FoldedRows:
@@ -264,7 +262,7 @@ class RunBoard:
 
 def _is_in_tree(name: str) -> bool:
     """True for a part of the tree: a row, or the counts of a fold."""
-    return name.removeprefix("g-")[:1] == "r" and name.removeprefix("g-")[1:].isdecimal()
+    return re.fullmatch(r"(g-)?r\d+", name) is not None
 
 
 def template_path(row: TreeRow) -> str:

@@ -41,7 +41,8 @@ def _watches(request: Request) -> Watches:
 
 async def run_page(request: Request) -> Response:
     """Shows an open run live, or the end of a run."""
-    site, run = site_of(request), await site_of(request).run(request)
+    site = site_of(request)
+    run = await site.run(request)
     described = None
     # The store may still have a run that the server has forgotten.
     with contextlib.suppress(NoRun):
@@ -115,7 +116,8 @@ async def stream(request: Request) -> Response:
 
 async def items_part(request: Request) -> Response:
     """Returns rows of folded items, for our script or as a page of their own."""
-    site, run = site_of(request), await site_of(request).run(request)
+    site = site_of(request)
+    run = await site.run(request)
     if not is_open(await run.require()):
         return site.redirect_to(request, place_of(run.id))
     watch = await _watches(request).watch_of(run)
@@ -127,7 +129,8 @@ async def items_part(request: Request) -> Response:
 
 async def events_part(request: Request) -> Response:
     """Returns the events before those on the page of a run."""
-    site, run = site_of(request), await site_of(request).run(request)
+    site = site_of(request)
+    run = await site.run(request)
     if not is_open(await run.require()):
         return site.redirect_to(request, place_of(run.id))
     watch = await _watches(request).watch_of(run)

@@ -10,14 +10,15 @@ from starlette.responses import Response
 
 from temporal_supervisor.client import Item, inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, CommandFailed
-from temporal_supervisor.console.commands.report_commands import RunState, list_report
+from temporal_supervisor.console.commands.list_commands import RunState, list_report
 from temporal_supervisor.console.page.page_site import place_of, short_id_of, site_of
 from temporal_supervisor.console.page.wait_cards import cards_text
 from temporal_supervisor.console.run.pollers import read_pollers
 from temporal_supervisor.console.run.standstill import Standstill
 from temporal_supervisor.supervision.base.queues import WORKFLOW_QUEUE
 
-_SHOWN, _MOST_SHOWN = 30, 500
+_SHOWN = 30
+_MOST_SHOWN = 500
 STATES = get_args(RunState)
 
 
@@ -80,14 +81,21 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     state = "partial" if is_partial else row["state"]
     # what a person can do is on the card above, with its commands
     causes = [_shown_cause(cause) for cause in row["standstills"]]
-    place, short = place_of(row["run_id"]), short_id_of(row["run_id"])
-    return {**row, "shown_state": state, "causes": causes, "place": place, "short": short}
+    return {
+        **row,
+        "shown_state": state,
+        "causes": causes,
+        "place": place_of(row["run_id"]),
+        "short": short_id_of(row["run_id"]),
+    }
 
 
 def _shown_cause(cause: Standstill) -> tuple[str, str]:
     """Returns the words of a cause, and its time, which the page shows in local time."""
     timeless = replace(cause, since=None)
-    words = timeless.cause if cause.waits_for == "person" else timeless.line.replace("`", "")
+    words = timeless.line.replace("`", "")
+    if cause.waits_for == "person":
+        words = timeless.cause
     return words, cause.since or ""
 
 

@@ -9,10 +9,10 @@ from temporalio.service import RPCError
 from activities.store.artifacts import ArtifactError
 from temporal_supervisor.console.base.command import Access, CommandFailed
 from temporal_supervisor.console.base.terminal import safe_json
-from temporal_supervisor.console.commands.people_commands import WholeItem, whole_item
 from temporal_supervisor.console.page.page_site import PageSite, place_of, short_id_of
 from temporal_supervisor.console.run.standstill import ways_to_decide
 from temporal_supervisor.console.view.plan_view import PlanPage
+from temporal_supervisor.console.view.whole_item import WholeItem, whole_item
 from temporal_supervisor.messages import Item, NoAnswer, UpdateRefused
 from temporal_supervisor.supervision.contract.status import Wait
 from temporal_supervisor.supervision.run.waits import AWAITED

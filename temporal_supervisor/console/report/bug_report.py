@@ -4,6 +4,7 @@ It has nothing that a user wrote, as others read it: no goal, prompt, answer, fi
 host or path.
 """
 
+import contextlib
 import hashlib
 import platform
 import re
@@ -12,11 +13,9 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
 from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError
 
@@ -45,7 +44,11 @@ _NAMES = (
 _MODELS = ("supervisor_model", "worker_model", "model_without", "allowed_models")
 
 
-async def bundle(settings: Settings, rows: Iterable[CheckRow], client: Client | None) -> dict[str, Any]:
+async def bundle(
+    settings: Settings,
+    rows: Iterable[CheckRow],
+    client: Client | None,
+) -> dict[str, Any]:
     """Returns the content of the file; without a client it has nothing on runs."""
     return {
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -67,28 +70,36 @@ def shareable_settings(settings: Settings) -> dict[str, Any]:
     Numbers, choices and model names are given. Of URLs only scheme and host are given, and other
     values only count as set.
     """
-    return {name: _shareable(name, getattr(settings, name)) for name in sorted(settings.model_fields_set)}
+    names = sorted(settings.model_fields_set)
+    return {name: _shareable(name, getattr(settings, name)) for name in names}
 
 
 def _shareable(name: str, value: object) -> object:
+    """Returns the value of a setting as others may read it."""
     if isinstance(value, _PLAIN) or value is None or name in (*_NAMES, *_MODELS):
         return value
-    if isinstance(value, SecretStr | Path):
+    if not isinstance(value, str):  # a secret, a path
         return "set"
-    if isinstance(value, str) and (parts := urlsplit(value)).scheme and parts.hostname:
-        is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-        place = f"{parts.hostname}{parts.path}" if is_local else "a host"
-        return f"{parts.scheme}://{place}"
-    return "set"
+    parts = urlsplit(value)
+    if not parts.scheme or not parts.hostname:
+        return "set"
+    is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    place = f"{parts.hostname}{parts.path}" if is_local else "a host"
+    return f"{parts.scheme}://{place}"
 
 
 def shareable_rows(rows: Iterable[CheckRow]) -> list[dict[str, str]]:
     """Returns the rows of `doctor`; for runs and teams only their number by level."""
-    rows = list(rows)
-    own = [row for row in rows if not row.name.startswith(_OF_USERS)]
-    of_users = Counter((_kind(row), row.level) for row in rows if row.name.startswith(_OF_USERS))
-    told = [{"level": row.level, "name": row.name, "text": _without_names(row)} for row in own]
-    return told + [{"level": level, "name": kind, "text": f"{count} such"} for (kind, level), count in of_users.items()]
+    shared: list[dict[str, str]] = []
+    of_users: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        if row.name.startswith(_OF_USERS):
+            of_users[_kind(row), row.level] += 1
+        else:
+            shared.append({"level": row.level, "name": row.name, "text": _without_names(row)})
+    for (kind, level), count in of_users.items():
+        shared.append({"level": level, "name": kind, "text": f"{count} such"})
+    return shared
 
 
 def _kind(row: CheckRow) -> str:
@@ -102,29 +113,30 @@ def _without_names(row: CheckRow) -> str:
 
 
 async def _shareable_runs(client: Client) -> list[dict[str, Any]]:
-    told = []
+    shared = []
     for execution in await list_roots(client, _RUNS):
-        try:
-            told.append(await _shareable_run(await Run(client, execution.id).describe()))
-        except (RPCError, NoRun):  # it was deleted just now
-            continue
-    return told
+        with contextlib.suppress(RPCError, NoRun):  # it was deleted just now
+            described = await Run(client, execution.id).describe()
+            shared.append(await _shareable_run(described))
+    return shared
 
 
 async def _shareable_run(described: WorkflowExecutionDescription) -> dict[str, Any]:
     """Returns the state of a run with hashed id, and the failures of its calls in flight."""
-    pending = described.raw_description.pending_activities
-    failures = [activity.last_failure.application_failure_info.type for activity in pending if activity.attempt > 1]
     phase, _, usd = await listed_facts(described)
-    closed = described.close_time
+    ended = described.close_time or datetime.now(UTC)
+    task = described.raw_description.pending_workflow_task
+    calls = described.raw_description.pending_activities
+    failed = [call.last_failure for call in calls if call.attempt > 1]
+    failures = [failure.application_failure_info.type for failure in failed]
     return {
         "id": hashlib.sha256(described.id.encode()).hexdigest()[:8],
         "state": state_word(described),
         "phase": phase,
         "usd": usd,
-        "seconds": ((closed or datetime.now(UTC)) - described.start_time).total_seconds(),
+        "seconds": (ended - described.start_time).total_seconds(),
         "history": described.history_length,
-        "failed_workflow_tasks": max(0, described.raw_description.pending_workflow_task.attempt - 1),
-        "calls_in_flight": dict(Counter(activity.activity_type.name for activity in pending)),
+        "failed_workflow_tasks": max(0, task.attempt - 1),
+        "calls_in_flight": dict(Counter(call.activity_type.name for call in calls)),
         "failures_in_flight": dict(Counter(failures)),
     }

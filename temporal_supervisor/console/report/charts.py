@@ -21,11 +21,23 @@ _NAMES_ONLY = re.compile(r"(?i)(^|[_ ])(id|nr|no|number|code|zip|plz|lot|phone|s
 _COUNTED = re.compile(r"(?i)(count|number|sum|total|average|avg|mean|min|max)\b")
 _LINKS = ("item", "source", "item_", "source_")  # columns of our own beside a row's values
 _TOTALS = ("total", "totals", "sum", "summe", "gesamt", "all", "overall", "grand total")
-_FIRST_YEAR, _LAST_YEAR = 1000, 2200
-_LEAST_ROWS, _MOST_BARS, _MOST_POINTS, _MOST_LINES, _MOST_CHARTS = 2, 30, 400, 6, 3
-_WIDTH, _LINE_HEIGHT, _BAR_HEIGHT = 640, 260, 26
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 14, 34
-_NAMES_WIDTH, _VALUE_WIDTH = 170, 80
+_FIRST_YEAR = 1000
+_LAST_YEAR = 2200
+_LEAST_ROWS = 2
+_MOST_BARS = 30
+_MOST_POINTS = 400
+_MOST_LINES = 6
+_MOST_CHARTS = 3
+# The sizes of a picture, and its margins.
+_WIDTH = 640
+_LINE_HEIGHT = 260
+_BAR_HEIGHT = 26
+_LEFT = 70
+_RIGHT = 20
+_TOP = 14
+_BOTTOM = 34
+_NAMES_WIDTH = 170
+_VALUE_WIDTH = 80
 _TICKS = 4
 _LABELS = 6  # of times below a line
 _QUARTERS = {"Q1": 1.0, "Q2": 4.0, "Q3": 7.0, "Q4": 10.0, "H1": 1.0, "H2": 7.0}
@@ -212,6 +224,7 @@ def _over_time(
 
 
 def _lines(time: _Column, column: _Column, names: Sequence[str], groups: Sequence[str]) -> Chart:
+    """Returns a line chart of a column, with a line for each of the `groups`."""
     moments = [_moment(cell) or 0.0 for cell in time.cells]
     known = [float(cell) for cell in column.cells if cell]
     ticks = _nice(min(known), max(known))
@@ -225,6 +238,7 @@ def _lines(time: _Column, column: _Column, names: Sequence[str], groups: Sequenc
         y = _LINE_HEIGHT - _BOTTOM - (float(cell) - low) * up
         return round(x, 1), round(y, 1)
 
+    # A point has its moment, its category, its time in words, and its cell.
     whole = zip(moments, names, time.cells, column.cells, strict=True)
     rows = sorted(whole, key=lambda row: row[0])
     lines = []
@@ -233,17 +247,19 @@ def _lines(time: _Column, column: _Column, names: Sequence[str], groups: Sequenc
         shown = [(*place(moment, cell), f"{when}: {cell}") for moment, when, cell in own if cell]
         points = [place(moment, cell) if cell else None for moment, _, cell in own]
         lines.append(ChartLine(group, _path(points), shown))
-    marks = [Tick(_LINE_HEIGHT - _BOTTOM - (tick - low) * up, f"{tick:,.10g}") for tick in ticks]
+
+    bottom = _LINE_HEIGHT - _BOTTOM
+    marks = [Tick(bottom - (tick - low) * up, f"{tick:,.10g}") for tick in ticks]
     whens = list(dict.fromkeys((moment, when) for moment, _, when, _ in rows))
     step = max(1, math.ceil((len(whens) - 1) / (_LABELS - 1)))
     labels = [Tick(_LEFT + (moment - first) * across, when) for moment, when in whens[::step]]
-    bottom = _LINE_HEIGHT - _BOTTOM
     return Chart(column.name, _WIDTH, _LINE_HEIGHT, bottom, marks, [], lines, labels)
 
 
 def _path(points: Sequence[tuple[float, float] | None]) -> str:
     """Returns a line through points, with gaps for missing ones."""
-    parts, begins = [], True
+    parts = []
+    begins = True
     for point in points:
         if point is not None:
             parts.append(f"{'M' if begins else 'L'}{point[0]} {point[1]}")

@@ -177,7 +177,6 @@ def _block_text(block: JsonObject) -> str:
 
 _TABLE_ROWS = 100
 
-
 Prompt = tuple[StoredCall, Entry, list[tuple[str, str]]]
 """A stored model call with the parts that it added to its conversation, each with its author."""
 
@@ -260,12 +259,19 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
 async def _add_changes(data: ReportData, store: ArtifactStore) -> None:
     """Adds the differences from the repeated run, if that is still stored."""
     own = data.result
-    earlier = await stored_end(own.reuse_from[0], store) if own.reuse_from else None
-    before = earlier[1].result if earlier else None
+    if not own.reuse_from:
+        return
+    earlier = await stored_end(own.reuse_from[0], store)
+    if earlier is None:
+        return
+    _, outcome = earlier
+    before = outcome.result
     if before is None or not repeats(before, own):
         return
+
     data.repeats = own.reuse_from[0]
-    old_tables, new_tables = await rows_by_table(store, before), await rows_by_table(store, own)
+    old_tables = await rows_by_table(store, before)
+    new_tables = await rows_by_table(store, own)
     for name, rows in new_tables.items():
         data.changes += row_changes(name, old_tables.get(name, []), rows)
     in_tables = {name.removesuffix(".csv") for name in new_tables}
@@ -310,7 +316,8 @@ async def _run_facts(run: Run, store: ArtifactStore) -> ReportData:
     if ended and state_word(described) in ("completed", "failed", "cancelled"):
         return ended
     _, team, _ = await listed_facts(described)
-    outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
+    outcome = await outcome_so_far(run, store)
+    events = await full_trace(run, store)
     data = ReportData(run.id, outcome, events, await recorded_goal(run), team)
     if is_open(described):
         status = await run.status()

@@ -58,7 +58,8 @@ def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
     rows: list[list[str]] = []
     sorter = TopologicalSorter(depends_on)
     sorter.prepare()
-    while ready := sorter.get_ready():
+    while sorter.is_active():
+        ready = sorter.get_ready()
         names = sorted(ready, key=list(shown).index)
         rows += [names[at : at + _IN_ROW] for at in range(0, len(names), _IN_ROW)]
         sorter.done(*ready)
@@ -120,9 +121,18 @@ _ROWS = 5000  # of one kind, in all subtasks: tool calls, model calls, lines beh
 _COURSE = 300  # events
 _CHARTS = 4  # of results behind the answer
 _FOLDER = Path(__file__).parent
-_DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
+_DECISIONS = (
+    "decided",
+    "paused",
+    "resumed",
+    "steered",
+    "retry_asked",
+    "skip_asked",
+    "limits_extended",
+)
 _NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_completed")
-_visible = partial(revealed, kept="\t\u00a0\u2009\u202f\u200c\u200d\ufe0f")  # spaces and joiners of ordinary writing
+# spaces and joiners of ordinary writing stay
+_visible = partial(revealed, kept="\t\u00a0\u2009\u202f\u200c\u200d\ufe0f")
 _NOTHING = Markup()
 _SCHEMES = ("http://", "https://", "mailto:")
 
@@ -261,11 +271,19 @@ class _Page:
         answer's.
         """
         marks, pattern = self._marks(unsupported) if unsupported else self._of_answer
-        env: dict[str, Any] = {"places": self.places, "above": above, "href": ""}
-        env |= {"marks": marks, "pattern": pattern}
+        env: dict[str, Any] = {
+            "places": self.places,
+            "above": above,
+            "href": "",
+            "marks": marks,
+            "pattern": pattern,
+        }
         return Markup(self._markdown.render(_visible(text), env))  # made by markdown-it with HTML off
 
-    def _marks(self, unsupported: Sequence[str]) -> tuple[dict[str, tuple[str, bool]], re.Pattern[str]]:
+    def _marks(
+        self,
+        unsupported: Sequence[str],
+    ) -> tuple[dict[str, tuple[str, bool]], re.Pattern[str]]:
         """Returns the marks in a text by their words, and the pattern that finds them.
 
         Each has its place and any doubt.
@@ -327,8 +345,10 @@ def _short(text: str, limit: int) -> str:
 
 
 def _moment(at: datetime | str | None) -> str:
+    if not at:
+        return ""
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if moment else ""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def templates_in(*folders: Path) -> Environment:
@@ -352,23 +372,31 @@ _ENVIRONMENT = templates_in(_FOLDER)
 _CSS = (_FOLDER / "report.css").read_text(encoding="utf-8")
 
 
+Env = MutableMapping[str, Any]
+"""The state of a rendering: the arguments of `_annotated`, and the URL of an open link."""
+
+
 class _Renderer(RendererHTML):
     """Renders links with their host; other texts get links to subtasks and evidence."""
 
-    def link_open(self, tokens: Sequence[Token], idx: int, _: object, env: MutableMapping[str, Any]) -> str:
+    def link_open(self, tokens: Sequence[Token], idx: int, _: object, env: Env) -> str:
         """Begins a link; `[text]()` becomes text."""
-        env["href"] = href = str(tokens[idx].attrs["href"])
+        href = str(tokens[idx].attrs["href"])
+        env["href"] = href
         return f'<a href="{escape(href)}" rel="noreferrer noopener">' if href else ""
 
-    def link_close(self, _: Sequence[Token], __: int, ___: object, env: MutableMapping[str, Any]) -> str:
+    def link_close(self, _: Sequence[Token], __: int, ___: object, env: Env) -> str:
         """Ends a link and adds its host."""
-        href, env["href"] = env["href"], ""
+        href = env["href"]
+        env["href"] = ""
         return f'</a><span class="host"> ({escape(_host(href))})</span>' if href else ""
 
-    def text(self, tokens: Sequence[Token], idx: int, _: object, env: MutableMapping[str, Any]) -> str:
+    def text(self, tokens: Sequence[Token], idx: int, _: object, env: Env) -> str:
         """Returns a text with its marks and claims as links."""
         text = _visible(tokens[idx].content)  # an entity may stand for what can't be seen
-        return escape(text) if env["href"] else "".join(_annotated(text, **env))
+        if env["href"]:
+            return escape(text)
+        return "".join(_annotated(text, **env))
 
 
 def _host(href: str) -> str:

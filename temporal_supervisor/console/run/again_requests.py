@@ -131,13 +131,17 @@ def _check_changed(request: RunRequest, changes: Mapping[str, Any]) -> RunReques
 
 async def runs_built_on(client: Client, run_ids: Sequence[str]) -> dict[str, list[str]]:
     """Returns the open runs that build on each of these runs, by its id."""
-    wanted, found = set(run_ids), dict[str, list[str]]()
+    wanted = set(run_ids)
+    found: dict[str, list[str]] = {}
     query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
     async for each in client.list_workflows(query):
         if is_child_id(each.id, each.parent_id):
             continue
-        named = (await recorded_request(Run(client, each.id))).get("reuse_from")
-        for run_id in wanted.intersection(named if isinstance(named, list) else []):
+        request = await recorded_request(Run(client, each.id))
+        named = request.get("reuse_from")
+        if not isinstance(named, list):
+            continue
+        for run_id in wanted.intersection(named):
             found.setdefault(run_id, []).append(each.id)
     return found
 

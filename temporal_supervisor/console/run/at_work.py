@@ -21,17 +21,25 @@ async def tail_of(run: Run, described: WorkflowExecutionDescription) -> str:
     pending = described.raw_description.pending_activities
     beats = [(activity, await last_beat(run, activity)) for activity in pending]
     tail = max((str(beat.get("tail") or "") for _, beat in beats), key=len, default="")
-    return tail or next(filter(None, (_stage_words(*each) for each in beats)), "")
+    if tail:
+        return tail
+    phrases = [_stage_words(activity, beat) for activity, beat in beats]
+    return next(filter(None, phrases), "")
 
 
 def is_at_work(activity: PendingActivityInfo) -> bool:
     """True if the present attempt has sent a heartbeat, although an earlier one failed."""
-    started = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
-    return started and activity.last_heartbeat_time.ToNanoseconds() > activity.last_started_time.ToNanoseconds()
+    if activity.state != PendingActivityState.PENDING_ACTIVITY_STATE_STARTED:
+        return False
+    started, beat = activity.last_started_time, activity.last_heartbeat_time
+    return beat.ToNanoseconds() > started.ToNanoseconds()
 
 
 def _stage_words(activity: PendingActivityInfo, beat: Mapping[str, Any]) -> str:
+    """Returns a phrase on what a call does; empty if that is unknown."""
     words = _STAGES.get(str(beat.get("stage")), "")
     if not words or not is_at_work(activity):
         return ""
-    return f"attempt {activity.attempt}, at work again: {words}" if activity.attempt > 1 else words
+    if activity.attempt > 1:
+        return f"attempt {activity.attempt}, at work again: {words}"
+    return words

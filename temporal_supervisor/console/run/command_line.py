@@ -43,29 +43,48 @@ def command(work: Callable[..., Coroutine[Any, Any, Report | int]]) -> Callable[
     report has the option `--json`.
     """
     signature = inspect.signature(work)
-    shown = {name: parameter for name, parameter in signature.parameters.items() if name != "access"}
-    if run := shown.get("run"):
-        is_any = run.annotation == AnyRun
-        typed = {"annotation": AnyId, "default": None} if is_any else {"annotation": Annotated[str, _ONE]}
-        shown["run"] = run.replace(name="run_id", **typed)
-    if Report in (signature.return_annotation, *get_args(signature.return_annotation)):
-        own = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
-        shown.setdefault("as_json", own)
+    takes = signature.parameters
 
     def done(**given: Any) -> NoReturn:
-        as_json = given["as_json"] if "as_json" in signature.parameters else given.pop("as_json", False)
+        as_json = given.get("as_json", False)
+        if "as_json" not in takes:
+            given.pop("as_json", None)
+        if "access" in takes:
+            given["access"] = access
 
         async def answered() -> Report | int:
             try:
-                if run:
+                if "run" in takes:
                     client = await access.client()
                     given["run"] = Run(client, await find_run(client, given.pop("run_id")))
-                return await work(**given, **({"access": access} if "access" in signature.parameters else {}))
+                return await work(**given)
             except NoAnswer as error:
                 raise await explain_silence(await access.client(), error) from error
 
         raise typer.Exit(perform(access, answered, as_json=as_json))
 
     done.__doc__ = work.__doc__
-    done.__signature__ = signature.replace(parameters=[*shown.values()])  # type: ignore[attr-defined]
+    done.__signature__ = _shown_signature(signature)  # type: ignore[attr-defined]
     return done
+
+
+def _shown_signature(signature: inspect.Signature) -> inspect.Signature:
+    """Returns the parameters that typer makes arguments and options of."""
+    shown = dict(signature.parameters)
+    shown.pop("access", None)
+    run = shown.get("run")
+    if run is not None and run.annotation == AnyRun:
+        shown["run"] = run.replace(name="run_id", annotation=AnyId, default=None)
+    elif run is not None:
+        shown["run"] = run.replace(name="run_id", annotation=Annotated[str, _ONE])
+
+    returned = signature.return_annotation
+    if Report in (returned, *get_args(returned)):
+        as_json = inspect.Parameter(
+            "as_json",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False,
+            annotation=AsJson,
+        )
+        shown.setdefault("as_json", as_json)
+    return signature.replace(parameters=[*shown.values()])

@@ -38,7 +38,8 @@ def with_description(files: list[DataFile], described: Path | None) -> list[Data
     if described is None:
         return files
     if not described.is_file():
-        raise CommandFailed(BAD_INPUT, f"there is no file {described}: --describe takes a {DATA_TOML} by any name")
+        helps = f"--describe takes a {DATA_TOML} by any name"
+        raise CommandFailed(BAD_INPUT, f"there is no file {described}: {helps}")
     if not files:
         raise CommandFailed(BAD_INPUT, "--describe says how files are read: name them with --data")
     own = _description_of(files)
@@ -53,12 +54,19 @@ async def check_description(files: list[DataFile]) -> None:
     if toml is None:
         return
     keys = list(_check_description(toml).says.tables)
-    named = [file for file in files if any(key == file.name or key.startswith(f"{file.name}/") for key in keys)]
-    covered = {key for key in keys for file in named if key == file.name or key.startswith(f"{file.name}/")}
+    if not keys:
+        return
+
+    named = [file for file in files if any(_names(key, file) for key in keys)]
+    is_each_found = all(any(_names(key, file) for file in named) for key in keys)
     # A table that is named alone may stand in any of the files.
-    looked_at = [*named, toml] if covered == set(keys) else files
-    if keys:
-        _refuse_mistakes(toml, await _reports(looked_at))
+    looked_at = [*named, toml] if is_each_found else files
+    _refuse_mistakes(toml, await _reports(looked_at))
+
+
+def _names(key: str, file: DataFile) -> bool:
+    """True if a key of a description names the file, or a table in it."""
+    return f"{key}/".startswith(f"{file.name}/")
 
 
 async def check_readable(files: list[DataFile]) -> None:
@@ -69,15 +77,21 @@ async def check_readable(files: list[DataFile]) -> None:
     tried = sorted((file for file in files if file.name != DATA_TOML), key=_size)
     problems: list[str] = []
     for file in tried:
-        problem = file.problem or (await _reports([file]))[0].problem
+        problem = file.problem
+        if not problem:
+            first, *_ = await _reports([file])
+            problem = first.problem
         if not problem:
             return
         problems.append(f"{file.name}: {problem}")
-    if problems:
-        more = "; ..." if len(problems) > _NAMED else ""
-        which = "the file" if len(problems) == 1 else f"none of the {len(problems)} files"
-        verb = "can't" if len(problems) == 1 else "can"
-        raise CommandFailed(BAD_INPUT, f"{which} {verb} be read: {'; '.join(problems[:_NAMED])}{more}")
+    if not problems:
+        return
+
+    refusal = "the file can't be read"
+    if len(problems) > 1:
+        refusal = f"none of the {len(problems)} files can be read"
+    more = "; ..." if len(problems) > _NAMED else ""
+    raise CommandFailed(BAD_INPUT, f"{refusal}: {'; '.join(problems[:_NAMED])}{more}")
 
 
 def _size(file: DataFile) -> int:
@@ -86,7 +100,8 @@ def _size(file: DataFile) -> int:
 
 
 def _description_of(files: Sequence[DataFile]) -> DataFile | None:
-    return next((file for file in files if file.name == DATA_TOML and not file.problem), None)
+    named_so = (file for file in files if file.name == DATA_TOML)
+    return next((file for file in named_so if not file.problem), None)
 
 
 def _check_description(toml: DataFile) -> Written:
@@ -101,20 +116,23 @@ def _check_description(toml: DataFile) -> Written:
     except OSError as error:
         raise CommandFailed(BAD_INPUT, f"{toml.path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise CommandFailed(BAD_INPUT, f"{toml.path}: it is no text in UTF-8: save it as such") from None
+        words = f"{toml.path}: it is no text in UTF-8: save it as such"
+        raise CommandFailed(BAD_INPUT, words) from None
     except DescriptionRefused as refused:
         words = f"{toml.path}: {refused}; an example: {hint('docs', _EXAMPLE)}"
         raise CommandFailed(BAD_INPUT, words) from None
 
 
 def _refuse_mistakes(toml: DataFile | None, reports: Sequence[FileReport]) -> None:
+    """Raises CommandFailed if the description does not fit the files."""
     wrong = [mistake for report in reports for mistake in report.mistakes]
     if toml is not None and wrong:
         raise CommandFailed(BAD_INPUT, f"{toml.path}: {'; '.join(wrong)}")
 
 
 async def _reports(files: list[DataFile]) -> list[FileReport]:
+    local = [local_file(*file) for file in files]
     try:
-        return await FileCache(cache_dir()).reports([local_file(*file) for file in files], _OWNER, copy_file)
+        return await FileCache(cache_dir()).reports(local, _OWNER, copy_file)
     except OSError as error:
         raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None

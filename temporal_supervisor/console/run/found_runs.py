@@ -89,17 +89,21 @@ def query_text(text: str) -> str:
 async def listed_facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
     """Returns phase, team and cost so far from search attributes or memo; "" if unknown."""
     attributes = execution.typed_search_attributes
-    phase, team = attributes.get(_PHASE), attributes.get(_TEAM)
+    phase = attributes.get(_PHASE)
+    team = attributes.get(_TEAM)
     if not phase or not team:
         memo = await execution.memo()
-        phase, team = phase or memo.get("phase"), team or memo.get("team")
+        phase = phase or memo.get("phase")
+        team = team or memo.get("team")
     return str(phase or ""), str(team or ""), attributes.get(_USD)
 
 
 def stuck_sentence(described: WorkflowExecutionDescription) -> str | None:
     """Returns a sentence if a workflow's code keeps failing, else None."""
     failed = described.raw_description.pending_workflow_task.attempt - 1
-    return f"its workflow code failed {counted(failed, 'time')} in a row" if failed > 0 else None
+    if failed <= 0:
+        return None
+    return f"its workflow code failed {counted(failed, 'time')} in a row"
 
 
 _SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id
@@ -125,35 +129,47 @@ async def find_run(client: Client, given: str | None) -> str:
     Raises CommandFailed.
     """
     if given is None:
-        if newest := await list_roots(client, 1):
-            return newest[0].id
-        raise CommandFailed(FAILED, no_runs(client.namespace))
+        newest = await list_roots(client, 1)
+        if not newest:
+            raise CommandFailed(FAILED, no_runs(client.namespace))
+        return newest[0].id
+
     try:
         await client.get_workflow_handle(given).describe(rpc_timeout=RPC_TIMEOUT)
         return given
     except RPCError as error:
         if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
             raise
+
     ids = [execution.id for execution in await list_roots(client)] if given.strip() else []
     matches = [run_id for run_id in ids if run_id.startswith(given) or short_id(run_id) == given]
     if len(matches) > 1:
-        raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {', '.join(matches[:_SHOWN])}")
+        shown = ", ".join(matches[:_SHOWN])
+        raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {shown}")
     return matches[0] if matches else given
 
 
 async def list_roots(
-    client: Client, limit: int | None = None, state: str | None = None, begins: str = ""
+    client: Client,
+    limit: int | None = None,
+    state: str | None = None,
+    begins: str = "",
 ) -> list[WorkflowExecution]:
     """Returns at most `limit` runs without nested ones, newest first.
 
     The server sorts by end. With `begins` only runs whose ids begin so are listed.
     """
-    query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
-    query += f" AND WorkflowId STARTS_WITH {query_text(begins)}" if begins else ""
+    query = f"WorkflowType = '{RUN_TYPE}'"
+    if state:
+        query += f" AND ExecutionStatus = '{state}'"
+    if begins:
+        query += f" AND WorkflowId STARTS_WITH {query_text(begins)}"
+
     most = max(limit or 0, _SEARCHED_RUNS)
-    runs = [run async for run in client.list_workflows(query, limit=most) if not is_child_id(run.id, run.parent_id)]
+    listed = client.list_workflows(query, limit=most)
+    roots = [run async for run in listed if not is_child_id(run.id, run.parent_id)]
     newest: dict[str, WorkflowExecution] = {}
-    for run in sorted(runs, key=lambda run: run.start_time, reverse=True):
+    for run in sorted(roots, key=lambda run: run.start_time, reverse=True):
         newest.setdefault(run.id, run)  # a reset leaves older executions of the same id
     return list(newest.values())[:limit]
 
@@ -171,7 +187,8 @@ async def list_tree(
     query = f"(WorkflowId = {query_text(run_id)} OR WorkflowId STARTS_WITH {children})"
     if state:
         query += f" AND ExecutionStatus = '{state}'"
-    own, below = list[WorkflowExecution](), list[WorkflowExecution]()
+    own: list[WorkflowExecution] = []
+    below: list[WorkflowExecution] = []
     async for each in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT):
         if is_child_id(each.id, each.parent_id):
             below.append(each)

@@ -29,18 +29,24 @@ class Loss:
     reset_to: int
 
 
-async def losses_of(run: Run, store: ArtifactStore, places: Sequence[tuple[str, str]]) -> list[Loss]:
+async def losses_of(
+    run: Run,
+    store: ArtifactStore,
+    places: Sequence[tuple[str, str]],
+) -> list[Loss]:
     """Returns the first loss of each of these open workflows, the run's own first.
 
     A workflow that a reset of its parent starts again is left out: it finds what is left of its own
     work, and pays for the rest. Raises the store's errors.
     """
     stored = set(await store.list_keys(run_prefix(run.id)))
-    losses, begun_anew = list[Loss](), list[str]()
+    losses: list[Loss] = []
+    begun_anew: list[str] = []
     for workflow_id, execution_id in sorted(places, key=lambda place: place[0].count("/")):
-        if any(workflow_id == child or workflow_id.startswith(f"{child}/") for child in begun_anew):
+        if any(f"{workflow_id}/".startswith(f"{child}/") for child in begun_anew):
             continue
-        history = await run.client.get_workflow_handle(workflow_id, run_id=execution_id).fetch_history()
+        handle = run.client.get_workflow_handle(workflow_id, run_id=execution_id)
+        history = await handle.fetch_history()
         loss = await _first_loss(run, history.events, stored)
         if loss is None:
             continue
@@ -50,7 +56,11 @@ async def losses_of(run: Run, store: ArtifactStore, places: Sequence[tuple[str, 
     return losses
 
 
-async def _first_loss(run: Run, events: Sequence[HistoryEvent], stored: set[str]) -> tuple[int, str, int] | None:
+async def _first_loss(
+    run: Run,
+    events: Sequence[HistoryEvent],
+    stored: set[str],
+) -> tuple[int, str, int] | None:
     """Returns the first event whose result is lost, its key, and the end of its task."""
     asked_by = {event.event_id: _task_of(event) for event in events}
     for event in events:
@@ -67,7 +77,8 @@ def _task_of(event: HistoryEvent) -> int:
     """Returns the end of the workflow task that issued an event's command; 0 without one."""
     if event.HasField("activity_task_scheduled_event_attributes"):
         return event.activity_task_scheduled_event_attributes.workflow_task_completed_event_id
-    return event.start_child_workflow_execution_initiated_event_attributes.workflow_task_completed_event_id
+    child = event.start_child_workflow_execution_initiated_event_attributes
+    return child.workflow_task_completed_event_id
 
 
 def _result_of(event: HistoryEvent) -> tuple[int, Sequence[Payload]]:
@@ -90,14 +101,18 @@ def _result_of(event: HistoryEvent) -> tuple[int, Sequence[Payload]]:
 
 def _children_after(events: Sequence[HistoryEvent], event_id: int) -> list[str]:
     """Returns the ids of the children that began after an event."""
-    begun = [event for event in events if event.event_id > event_id]
-    ids = [event.start_child_workflow_execution_initiated_event_attributes.workflow_id for event in begun]
-    return [workflow_id for workflow_id in ids if workflow_id]
+    ids = []
+    for event in events:
+        begun = event.start_child_workflow_execution_initiated_event_attributes
+        if event.event_id > event_id and begun.workflow_id:
+            ids.append(begun.workflow_id)
+    return ids
 
 
 async def _references_in(client: Client, payloads: Sequence[Payload]) -> list[str]:
     """Returns the references in payloads."""
-    return [key for value in await client.data_converter.decode(payloads) for key in _references(value)]
+    values = await client.data_converter.decode(payloads)
+    return [key for value in values for key in _references(value)]
 
 
 def _references(value: Any, name: str = "") -> Iterator[str]:
@@ -108,5 +123,7 @@ def _references(value: Any, name: str = "") -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _references(item, name)
-    elif isinstance(value, str) and (name.endswith("_ref") or name in _REFERENCES) and is_key(value):
-        yield value
+    elif isinstance(value, str):
+        is_reference = name.endswith("_ref") or name in _REFERENCES
+        if is_reference and is_key(value):
+            yield value

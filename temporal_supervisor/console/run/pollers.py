@@ -23,9 +23,15 @@ from temporal_supervisor.supervision.base.queues import (
     teams_of,
 )
 
-_SET_CURRENT = f"temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT}"
-WORK = {WORKFLOW_QUEUE: "runs", MODEL_QUEUE: "model calls", TOOLS_QUEUE: "tools", OUTWARD_QUEUE: "outward tools"}
-_FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the server lists dead ones for minutes
+_SET_CURRENT = "temporal worker deployment set-current-version --yes"
+WORK = {
+    WORKFLOW_QUEUE: "runs",
+    MODEL_QUEUE: "model calls",
+    TOOLS_QUEUE: "tools",
+    OUTWARD_QUEUE: "outward tools",
+}
+# A live Worker polls again every 60 s; the server lists dead ones for minutes.
+_FRESH = timedelta(seconds=70)
 
 
 @dataclass(frozen=True)
@@ -38,46 +44,54 @@ class Polled:
     @property
     def served(self) -> set[str]:
         """The builds of Workers that still run; "" stands for Workers without one."""
-        running = [worker for worker in self.workers if not has_ended_here(worker.identity)]
-        return {worker.deployment_options.build_id for worker in running}
+        return {worker.deployment_options.build_id for worker in self._running}
+
+    @property
+    def _running(self) -> list[PollerInfo]:
+        return [worker for worker in self.workers if not has_ended_here(worker.identity)]
 
     def polled_since(self, moment: datetime, build: str = "") -> list[PollerInfo]:
         """Returns the Workers, optionally of one build, that polled after a moment.
 
         A lost Worker stays listed, but polls no more.
         """
-        later = [worker for worker in self.workers if _polled_at(worker) > moment]
-        alive = [worker for worker in later if not has_ended_here(worker.identity)]
-        return [worker for worker in alive if build in ("", worker.deployment_options.build_id)]
+        later = [worker for worker in self._running if _polled_at(worker) > moment]
+        return [worker for worker in later if build in ("", worker.deployment_options.build_id)]
 
     def read_teams_of(self, mark: str) -> bool:
         """True if all running Workers use the team folders with this mark."""
-        alive = [worker for worker in self.workers if not has_ended_here(worker.identity)]
-        return {teams_of(worker.identity) for worker in alive} == {mark}
+        return {teams_of(worker.identity) for worker in self._running} == {mark}
 
     @property
     def set_current(self) -> str:
         """The command that makes a build current: the only one that is served, else any."""
-        build = "".join(self.served) if len(self.served) == 1 else "BUILD"
-        return f"`{_SET_CURRENT} --build-id {build or 'BUILD'}`"
+        build = "".join(self.served) if len(self.served) == 1 else ""
+        named = f"--deployment-name {DEPLOYMENT} --build-id {build or 'BUILD'}"
+        return f"`{_SET_CURRENT} {named}`"
 
     @property
     def none_current(self) -> str:
         """The problem of new runs if all builds are not current; empty otherwise."""
-        waits = self.served and "" not in self.served and not self.current
-        return f"none is current, so new runs wait; served: {', '.join(sorted(self.served))}" if waits else ""
+        if self.current or not self.served or "" in self.served:
+            return ""
+        return f"none is current, so new runs wait; served: {', '.join(sorted(self.served))}"
 
 
 async def read_pollers(client: Client, queue: str) -> Polled:
     """Returns the Workers of a queue, as the server lists them."""
-    # A process that serves the queue of workflows serves its activities, too.
-    kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if queue == WORKFLOW_QUEUE else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
-    name = TaskQueue(name=queue)
-    request = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=name, task_queue_type=kind)
+    kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+    if queue == WORKFLOW_QUEUE:  # a process that serves it serves its activities, too
+        kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+    request = DescribeTaskQueueRequest(
+        namespace=client.namespace,
+        task_queue=TaskQueue(name=queue),
+        task_queue_type=kind,
+    )
     described = await client.workflow_service.describe_task_queue(request, timeout=RPC_TIMEOUT)
-    workers = sorted(described.pollers, key=lambda worker: worker.identity)
+    fresh = [poller for poller in described.pollers if _time_since_poll(poller) <= _FRESH]
+    fresh.sort(key=lambda worker: worker.identity)
     current = described.versioning_info.current_deployment_version.build_id
-    return Polled([worker for worker in workers if _time_since_poll(worker) <= _FRESH], current)
+    return Polled(fresh, current)
 
 
 def worker_of(queue: str) -> tuple[str, Sequence[str]]:
@@ -85,7 +99,8 @@ def worker_of(queue: str) -> tuple[str, Sequence[str]]:
     pool = queue.removeprefix(f"{WORKFLOW_QUEUE}.")
     if pool != queue:
         return f"a Worker of pool {pool}", ("--pool", pool)
-    return f"a Worker for {WORK.get(queue, f'queue {queue}')}", ("--roles", "outward") if queue == OUTWARD_QUEUE else ()
+    options = ("--roles", "outward") if queue == OUTWARD_QUEUE else ()
+    return f"a Worker for {WORK.get(queue, f'queue {queue}')}", options
 
 
 def workers_line(workers: list[PollerInfo]) -> str:
@@ -103,7 +118,8 @@ async def worker_of_other_store(client: Client, store_id: str | None) -> tuple[s
 
     ("", "") without one. A Worker that began before its store had an id does not state any.
     """
-    for worker in (await read_pollers(client, WORKFLOW_QUEUE)).workers:
+    polled = await read_pollers(client, WORKFLOW_QUEUE)
+    for worker in polled.workers:
         other = other_store(worker.identity, store_id)
         if other and not has_ended_here(worker.identity):
             return process_of(worker.identity), other

@@ -46,6 +46,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     """
     given = {name: value for name, value in options.items() if value is not None}
     fields = _fields(given)
+
     data: list[Path] = given.get("data", [])
     texts: list[Path] = []
     binary: list[Path] = []
@@ -59,6 +60,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     if found and all(file.problem for file in found):
         first = found[0]
         raise CommandFailed(BAD_INPUT, f"no file can be read: {first.name}: {first.problem}")
+
     if data and "team" not in fields:
         fields["team"] = _FILES_TEAM
     if texts:
@@ -68,6 +70,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
             ref = upload_key(hashlib.sha256(content).hexdigest())
             attachments.append({"name": path.name, "ref": ref})
         fields["attachments"] = attachments
+
     request = parse_request(fields)
     if given.get("data_from_others"):
         request = _as_data_of_others(request, found)
@@ -108,8 +111,10 @@ def _goal(word: str) -> str:
         return _decode_text(written, "standard input is not UTF-8 text").strip()
     try:
         word.encode("utf-8")
-    except UnicodeEncodeError:  # bytes of a command line that are no text come as halves of surrogate pairs
-        raise CommandFailed(BAD_INPUT, "the goal is not valid UTF-8: write it in that encoding") from None
+    except UnicodeEncodeError:
+        # bytes of a command line that are no text come as halves of surrogate pairs
+        words = "the goal is not valid UTF-8: write it in that encoding"
+        raise CommandFailed(BAD_INPUT, words) from None
     return word
 
 
@@ -120,7 +125,8 @@ def _as_data_of_others(request: RunRequest, found: list[DataFile]) -> RunRequest
     """
     if not (request.attachments or found):
         raise CommandFailed(BAD_INPUT, "--data-from-others: name the data, with --data or --attach")
-    marked = [attachment.model_copy(update={"trusted": False}) for attachment in request.attachments]
+    untrusted = {"trusted": False}
+    marked = [attachment.model_copy(update=untrusted) for attachment in request.attachments]
     return request.model_copy(update={"attachments": marked})
 
 

@@ -32,7 +32,12 @@ def exit_code(outcome: RunOutcome) -> int:
     return _CODES.get(outcome.state, DONE)
 
 
-async def outcome_so_far(run: Run, store: ArtifactStore | None, *, wait: bool = False) -> RunOutcome:
+async def outcome_so_far(
+    run: Run,
+    store: ArtifactStore | None,
+    *,
+    wait: bool = False,
+) -> RunOutcome:
     """Returns the end of a run, or the present result of an open one.
 
     With `wait` it waits for the end. Raises NoRun and NoAnswer.
@@ -40,9 +45,11 @@ async def outcome_so_far(run: Run, store: ArtifactStore | None, *, wait: bool = 
     try:
         described = await run.require()
     except NoRun:
-        if stored := await stored_end(run.id, store):
-            return replace(stored[1], forgotten=True)
-        raise
+        stored = await stored_end(run.id, store)
+        if stored is None:
+            raise
+        _, outcome = stored
+        return replace(outcome, forgotten=True)
     if wait or not is_open(described):
         return await run_outcome(run, store)
     return RunOutcome(state_word(described), await run.result_so_far())
@@ -53,18 +60,27 @@ async def run_outcome(run: Run, store: ArtifactStore | None) -> RunOutcome:
 
     async def stored_result() -> RunResult | None:
         stored = await stored_end(run.id, store)
-        return stored[1].result if stored else None
+        if stored is None:
+            return None
+        _, outcome = stored
+        return outcome.result
 
     return await run.outcome(stored_result)
 
 
-async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Published, RunOutcome] | None:
+async def stored_end(
+    run_id: str,
+    store: ArtifactStore | None,
+) -> tuple[Published, RunOutcome] | None:
     """Returns the stored end of a run with the whole result.
 
     None if there is none, or the store is away.
     """
+    if store is None:
+        return None
     try:
-        if store is None or (published := await published_end(run_id, store)) is None:
+        published = await published_end(run_id, store)
+        if published is None:
             return None
         result = await read_result(store, published.result_ref)
     except (ArtifactMissing, ArtifactUnavailable, ValidationError):
@@ -74,7 +90,9 @@ async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Publishe
         return published, RunOutcome("completed", result)
     if facts.phase == "cancelled":
         return published, RunOutcome("cancelled", result, WAS_CANCELLED)
-    why = Ending(facts.error.type, facts.error.message) if facts.error else Ending("Unknown", "it gave no answer")
+    why = Ending("Unknown", "it gave no answer")
+    if facts.error:
+        why = Ending(facts.error.type, facts.error.message)
     return published, RunOutcome("failed", result, why)
 
 
@@ -86,9 +104,11 @@ async def published_end(run_id: str, store: ArtifactStore) -> Published | None:
 
 async def stored_plan(run_id: str, store: ArtifactStore | None) -> Plan | None:
     """Returns the last plan of an ended run; None if it is not stored, or the store is away."""
+    if store is None:
+        return None
     try:
-        ended = await published_end(run_id, store) if store else None
-        if store is None or ended is None or ended.facts is None or not ended.facts.plan_ref:
+        ended = await published_end(run_id, store)
+        if ended is None or ended.facts is None or not ended.facts.plan_ref:
             return None
         return await read_plan(store, ended.facts.plan_ref)
     except (ArtifactError, ValidationError):
@@ -133,10 +153,17 @@ async def events_of(run: Run, workflow_id: str) -> list[TraceEvent]:
         def workflow_interceptor_class(self, given: WorkflowInterceptorClassInput) -> type[Watched]:
             return Watched
 
-    replays = replayer([SupervisorWorkflow], converter=run.client.data_converter, interceptors=[Watching()])
+    replays = replayer(
+        [SupervisorWorkflow],
+        converter=run.client.data_converter,
+        interceptors=[Watching()],
+    )
     history = await run.client.get_workflow_handle(workflow_id).fetch_history()
     done = await replays.replay_workflow(history, raise_on_replay_failure=False)
-    return events if events and done.replay_failure is None else (await run.trace(0, workflow_id)).events
+    if events and done.replay_failure is None:
+        return events
+    page = await run.trace(0, workflow_id)
+    return page.events
 
 
 async def full_trace(run: Run, store: ArtifactStore | None) -> list[TraceEvent]:
@@ -148,13 +175,16 @@ async def full_trace(run: Run, store: ArtifactStore | None) -> list[TraceEvent]:
     try:
         described = await run.require()
     except NoRun:
-        if (forgotten := await stored_trace(run.id, store)) is None or store is None:
+        forgotten = await stored_trace(run.id, store)
+        if forgotten is None or store is None:
             raise
         return await AgentStories(store).with_conversations(forgotten)
+
     stored = None if is_open(described) else await stored_trace(run.id, store)
     events = await events_of(run, run.id) if stored is None else stored
     if store is None:
         return [event for event in events if _has_time(event)]
+
     stories = AgentStories(store)
     events = await _with_waiting(events, stories)
     if is_open(described):
@@ -189,9 +219,11 @@ async def stored_trace(run_id: str, store: ArtifactStore | None) -> list[TraceEv
 
     None if there are none, or the store is away.
     """
+    if store is None:
+        return None
     try:
-        ended = await published_end(run_id, store) if store else None
-        return stored_events(await store.get(ended.trace_ref)) if store and ended else None
+        ended = await published_end(run_id, store)
+        return stored_events(await store.get(ended.trace_ref)) if ended else None
     except (ArtifactError, ValueError):
         return None
 
@@ -209,15 +241,18 @@ async def _under_way(
     """
     events: list[TraceEvent] = []
     for child in described.raw_description.pending_children:
-        path = subtask_path(child.workflow_id, described.id)
+        child_id = child.workflow_id
+        path = subtask_path(child_id, described.id)
         try:
-            below_it = await run.describe(child.workflow_id)
+            below_it = await run.describe(child_id)
             if below_it.workflow_type == RUN_TYPE:
-                own = await _with_waiting(await events_of(run, child.workflow_id), stories)
+                own = await _with_waiting(await events_of(run, child_id), stories)
                 own += await _under_way(run, below_it, first_run_id, stories, store)
                 events += [in_run_above(path, event) for event in own]
                 continue
-            calls = [call async for call in store.objects(calls_of(run.id, first_run_id, child.workflow_id)[0])]
+
+            folder, *_ = calls_of(run.id, first_run_id, child_id)
+            calls = [call async for call in store.objects(folder)]
             if calls:
                 head = max(calls, key=lambda meta: meta["last_modified"])["path"]
                 events += await stories.of_conversation(head, path, datetime.now(UTC).isoformat())

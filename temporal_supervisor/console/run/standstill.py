@@ -34,10 +34,10 @@ from temporal_supervisor.supervision.run.waits import AWAITED
 
 WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
 
-_WORKFLOWS = 20  # of one run that are looked at for what it waits for: one question to the server each
+_WORKFLOWS = 20  # of one run that are looked at: one question to the server each
 _SUBJECTS = 4  # subtasks named on one line
 _QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes a task within milliseconds
-_ASKED = {True: 80, False: limits.PARAGRAPH_BYTES}  # of what a decision is about: commands behind it show the rest
+_DECISION_CHARS = 80  # of what is to be decided about: the commands behind it show the rest
 _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
 _PROVIDER_HELPS = "it continues when the provider answers"
 _TAKEN_UP = "it serves the run's queue; if this lasts, that Worker's log says why"
@@ -46,9 +46,16 @@ _BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
     ErrorKind.ARTIFACT_UNAVAILABLE: ("store", "the artifact store", _STORE_HELPS),
     ErrorKind.ARTIFACT_MISSING: ("store", "the artifact store", _STORE_HELPS),
     ErrorKind.TEAM_UNAVAILABLE: ("worker", "a Worker with the run's team", _TEAM_HELPS),
-    ErrorKind.SERVER_UNAVAILABLE: ("server", "the Temporal server", "it continues when the server answers"),
+    ErrorKind.SERVER_UNAVAILABLE: (
+        "server",
+        "the Temporal server",
+        "it continues when the server answers",
+    ),
 }
-"""Whom a call waits for that failed with an error of some kind, and what helps; for other kinds it is the provider."""
+"""The thing that a failed call waits for, and the remedy, by the kind of the call's error.
+
+Calls with other errors wait for the provider.
+"""
 
 
 @dataclass(frozen=True)
@@ -93,19 +100,23 @@ async def observed_standstills(
     if not stuck_sentence(described) and not (answered and _is_served(described)):
         causes.append(await _no_worker(run, described))
     for workflow in await _open_workflows(run, described):
-        if why := stuck_sentence(workflow):
+        failing = stuck_sentence(workflow)
+        if failing:
             who = (subtask_path(workflow.id, run.id) or "the run",)
-            repair = hint("repair", short_id(run.id))
-            helps = f"{repair} resets it if its history does not replay; else the Worker's log says why"
-            causes.append(Standstill("code", who, f"fixed code: {why}", helps))
+            resets = f"{hint('repair', short_id(run.id))} resets it if its history does not replay"
+            helps = f"{resets}; else the Worker's log says why"
+            causes.append(Standstill("code", who, f"fixed code: {failing}", helps))
         for activity in workflow.raw_description.pending_activities:
-            if cause := await _of_activity(run, workflow.id, activity):
+            cause = await _of_activity(run, workflow.id, activity)
+            if cause:
                 causes.append(cause)
     return grouped(causes)
 
 
 async def causes_of(
-    run: Run, described: WorkflowExecutionDescription, status: Status | None = None
+    run: Run,
+    described: WorkflowExecutionDescription,
+    status: Status | None = None,
 ) -> list[Standstill]:
     """Returns the causes of an open run's standstill.
 
@@ -118,39 +129,48 @@ async def causes_of(
             status = await run.whole_status()
         except NoAnswer:  # then the server's knowledge says whom it waits for
             causes = await observed_standstills(run, described, answered=False)
-    return grouped([*(waits_of_status(status, run.id) if status else []), *causes])
+    if status is not None:
+        causes = [*waits_of_status(status, run.id), *causes]
+    return grouped(causes)
 
 
 def waits_of_status(status: Status, run_id: str) -> list[Standstill]:
     """Returns the waits in a status: for people, and long ones for providers and roles."""
-    causes = []
-    for wait in status.waiting:
-        if wait.for_person:
-            asked = safe_line(wait.prompt_preview, _ASKED[wait.for_decision])
-            text, helps = f"{AWAITED[wait.kind]} ({asked})", _first_way(run_id, wait)
-            causes.append(Standstill("person", (wait.subject,), text, helps, wait.since))
-        elif wait.kind == "store":
-            text = f"{AWAITED[wait.kind]}: {safe_line(wait.prompt_preview, limits.PARAGRAPH_BYTES)}"
-            causes.append(Standstill("store", ("the run",), text, _STORE_HELPS, wait.since))
-        else:
-            why = wait.prompt_preview.partition(": the provider of ")[0]  # the rest says when in its own way
-            text = f"{AWAITED[wait.kind]}: {safe_line(why, limits.LINE_BYTES)}, {_next_try(wait.expires_at)}"
-            causes.append(Standstill("provider", (wait.subject,), text, _PROVIDER_HELPS, wait.since))
+    causes = [_of_wait(run_id, wait) for wait in status.waiting]
     if status.flags.paused:
-        causes.append(Standstill("person", ("the run",), "resume (it is paused)", hint("resume", short_id(run_id))))
+        resume = hint("resume", short_id(run_id))
+        causes.append(Standstill("person", ("the run",), "resume (it is paused)", resume))
     for card in status.breakers:
-        if isinstance(card, dict) and "provider" not in card and card.get("state") != "closed":
-            failed = f"open after {card['failures']} failed attempts in a row"
-            text = f"its breaker, {failed}, {_next_try(card['retry_at'])}"
-            helps = f"subtasks of role {card['role']} wait, or go to its fallback"
-            causes.append(Standstill("tool", (f"role {card['role']}",), text, helps))
+        if not isinstance(card, dict) or "provider" in card or card.get("state") == "closed":
+            continue
+        failed = f"open after {card['failures']} failed attempts in a row"
+        text = f"its breaker, {failed}, {_next_try(card['retry_at'])}"
+        helps = f"subtasks of role {card['role']} wait, or go to its fallback"
+        causes.append(Standstill("tool", (f"role {card['role']}",), text, helps))
     return causes
+
+
+def _of_wait(run_id: str, wait: Wait) -> Standstill:
+    awaited = AWAITED[wait.kind]
+    if wait.for_person:
+        room = _DECISION_CHARS if wait.for_decision else limits.PARAGRAPH_BYTES
+        text = f"{awaited} ({safe_line(wait.prompt_preview, room)})"
+        return Standstill("person", (wait.subject,), text, _first_way(run_id, wait), wait.since)
+    if wait.kind == "store":
+        text = f"{awaited}: {safe_line(wait.prompt_preview, limits.PARAGRAPH_BYTES)}"
+        return Standstill("store", ("the run",), text, _STORE_HELPS, wait.since)
+    # the rest of the words has the time of the next try in its own way
+    problem, _, _ = wait.prompt_preview.partition(": the provider of ")
+    shown = safe_line(problem, limits.LINE_BYTES)
+    text = f"{awaited}: {shown}, {_next_try(wait.expires_at)}"
+    return Standstill("provider", (wait.subject,), text, _PROVIDER_HELPS, wait.since)
 
 
 def ways_to_decide(run_id: str, wait: Wait) -> dict[str, str]:
     """Returns the commands that end a wait for a person, by choice."""
     named = (short_id(run_id), wait.id)
-    approve, deny = hint("approve", *named), hint("deny", *named, "--why", "TEXT")
+    approve = hint("approve", *named)
+    deny = hint("deny", *named, "--why", "TEXT")
     match wait.kind:
         case "resume":
             return {"resume": hint("resume", short_id(run_id))}
@@ -164,7 +184,8 @@ def ways_to_decide(run_id: str, wait: Wait) -> dict[str, str]:
             return {choice: command for choice, command in table.items() if choice in wait.choices}
     found = {"reply": hint("reply", *named, "TEXT")}
     if "retry" in wait.choices and wait.subtask_id:  # it failed for good
-        found |= {word: hint(word, named[0], wait.subtask_id) for word in ("retry", "skip")}
+        found["retry"] = hint("retry", named[0], wait.subtask_id)
+        found["skip"] = hint("skip", named[0], wait.subtask_id)
     return found
 
 
@@ -174,14 +195,17 @@ def _first_way(run_id: str, wait: Wait) -> str:
     For an approval, the command that shows the content comes first.
     """
     first, *others = ways_to_decide(run_id, wait).values()
-    return f"{hint('show', short_id(run_id), wait.id)}, then {first}" if others else first
+    if not others:
+        return first
+    return f"{hint('show', short_id(run_id), wait.id)}, then {first}"
 
 
 async def explain_silence(client: Client, error: NoAnswer) -> CommandFailed:
     """Returns the error for a silent run, with the cause that the server reports."""
     run = Run(client, error.run_id)
     causes = await observed_standstills(run, await run.describe(), answered=False)
-    return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else error}")
+    why = causes[0].line if causes else str(error)
+    return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {why}")
 
 
 def _is_served(described: WorkflowExecutionDescription) -> bool:
@@ -199,11 +223,13 @@ async def _no_worker(run: Run, described: WorkflowExecutionDescription) -> Stand
         text = f"a Worker of queue '{described.task_queue}', which is not ours"
         helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
         return Standstill("worker", ("the run",), text, helps, since)
+
     info = described.raw_description.workflow_execution_info
     build = info.versioning_info.deployment_version.build_id
     seen = await read_pollers(run.client, WORKFLOW_QUEUE)
-    # Without a task in the queue a Worker was asked in vain, just now.
-    asked = _to_datetime(pending.scheduled_time) if queued.seconds else datetime.now(UTC) - RPC_TIMEOUT
+    asked = datetime.now(UTC) - RPC_TIMEOUT  # without a task a Worker was asked in vain, just now
+    if queued.seconds:
+        asked = _to_datetime(pending.scheduled_time)
     return missing_worker(seen, build, asked, since)
 
 
@@ -212,54 +238,79 @@ def missing_worker(seen: Polled, build: str, asked: datetime, since: str | None)
 
     If a Worker has polled since the run `asked` for one, none needs to be started.
     """
-    if not build and (why := seen.none_current):
-        return Standstill("worker", ("the run",), f"a current build ({why})", seen.set_current, since)
-    if at_work := seen.polled_since(asked, build):
+    who = ("the run",)
+    if seen.none_current and not build:
+        text = f"a current build ({seen.none_current})"
+        return Standstill("worker", who, text, seen.set_current, since)
+
+    at_work = seen.polled_since(asked, build)
+    if at_work:
         text = f"a Worker to take it up: {workers_line(at_work)}"
-        return Standstill("worker", ("the run",), text, _TAKEN_UP, since)
-    which = f" (the last one was {workers_line(seen.workers)})" if seen.workers else ""
+        return Standstill("worker", who, text, _TAKEN_UP, since)
+
+    text = "a Worker"
     if build:
-        which = f" of build {build}"
-    helps = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}; the run is safe and continues then"
-    return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
+        text = f"a Worker of build {build}"
+    elif seen.workers:
+        text = f"a Worker (the last one was {workers_line(seen.workers)})"
+    start = f"start one with {hint('worker', SUPERVISOR_BUILD_ID=build)}"
+    return Standstill("worker", who, text, f"{start}; the run is safe and continues then", since)
 
 
-async def _open_workflows(run: Run, described: WorkflowExecutionDescription) -> list[WorkflowExecutionDescription]:
+async def _open_workflows(
+    run: Run,
+    described: WorkflowExecutionDescription,
+) -> list[WorkflowExecutionDescription]:
     """Returns the run with a limited number of its open worker agents and nested runs."""
     seen = [described]
     for each in seen:  # nested supervisors join while it goes
+        if each.workflow_type != RUN_TYPE:
+            continue
         children = [child.workflow_id for child in each.raw_description.pending_children]
-        asked = map(run.describe, children[: _WORKFLOWS - len(seen)] if each.workflow_type == RUN_TYPE else [])
-        found = await asyncio.gather(*asked, return_exceptions=True)  # one may just have ended
+        looks = map(run.describe, children[: _WORKFLOWS - len(seen)])
+        found = await asyncio.gather(*looks, return_exceptions=True)  # one may just have ended
         seen += [child for child in found if isinstance(child, WorkflowExecutionDescription)]
     return seen
 
 
-async def _of_activity(run: Run, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
+async def _of_activity(
+    run: Run,
+    workflow_id: str,
+    activity: PendingActivityInfo,
+) -> Standstill | None:
+    """Returns the cause for which a call does not go on; None for one at work."""
     who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
+    beat = await last_beat(run, activity)
+    if beat.get("held"):
+        text = f"the artifact store, to keep a received answer: {beat['held']}"
+        return Standstill("store", who, text, _STORE_HELPS)
+
     queue = activity.activity_options.task_queue.name
+    kind, options = worker_of(queue)
+    start = f"start one with {hint('worker', *options)}"
     due = _to_datetime(activity.next_attempt_schedule_time)
     queued = max(_to_datetime(activity.scheduled_time), due)
-    kind, words = worker_of(queue)
-    if held := (await last_beat(run, activity)).get("held"):
-        return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
     is_queued = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED
-    is_late = is_queued and datetime.now(UTC) - queued > _QUEUED_LONG
-    if is_late and not (await read_pollers(run.client, queue)).served:
-        helps = f"start one with {hint('worker', *words)}"
-        return Standstill("worker", who, f"{kind}: there is none", helps, queued.isoformat())
-    # An attempt that has said something of itself is at work, whatever became of those before it.
+    if is_queued and datetime.now(UTC) - queued > _QUEUED_LONG:
+        polled = await read_pollers(run.client, queue)
+        if not polled.served:
+            return Standstill("worker", who, f"{kind}: there is none", start, queued.isoformat())
+
+    # An attempt with a heartbeat is at work, whatever became of those before it.
     if activity.attempt < 2 or not activity.HasField("last_failure") or is_at_work(activity):
         return None
     failure = await readable(activity.last_failure, run.client.data_converter)
     wait = (due - datetime.now(UTC)).total_seconds()
-    # under way: its number says so; else the next attempt has its own
-    tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
+    # the number is that of the attempt under way, else of the next one
+    when = f"in {wait:.0f} s" if wait > 0 else "under way"
+    tried = f"attempt {activity.attempt} {when}"
     if failure.HasField("timeout_failure_info"):
-        another = (await read_pollers(run.client, queue)).served
-        start = f"start one with {hint('worker', *words)}"
-        helps = "another Worker takes it up" if another else f"no other one serves its queue: {start}"
+        polled = await read_pollers(run.client, queue)
+        helps = f"no other one serves its queue: {start}"
+        if polled.served:
+            helps = "another Worker takes it up"
         return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
+
     other: tuple[WaitsFor, str, str] = ("provider", "the model provider", _PROVIDER_HELPS)
     if activity.activity_type.name == "run_tool":
         other = ("tool", "a tool", "it is tried again by itself")
@@ -273,10 +324,10 @@ def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
     groups: dict[tuple[str, str], Standstill] = {}
     for item in causes:
         key = (item.waits_for, item.helps)
-        first = groups.get(key)
-        subjects = tuple(dict.fromkeys([*(first.subjects if first else ()), *item.subjects]))
-        earliest = min(filter(None, [item.since, first.since if first else None]), default=None)
-        groups[key] = replace(first or item, subjects=subjects, since=earliest)
+        first = groups.setdefault(key, item)
+        subjects = tuple(dict.fromkeys([*first.subjects, *item.subjects]))
+        earliest = min(filter(None, [first.since, item.since]), default=None)
+        groups[key] = replace(first, subjects=subjects, since=earliest)
     return list(groups.values())
 
 

@@ -16,9 +16,10 @@ GOALS = "goals.toml"
 
 
 class TeamGoal(StrictModel):
-    """A goal, the role that takes it, and what its answer says: of words between "|" one is enough.
+    """A goal, the role that takes it, and the facts that its answer `says`.
 
-    With `route` a fixed route takes it, so no planner is asked. A `reply` is what a person writes who is asked.
+    Of words between "|" in a fact one is enough. With `route` a fixed route takes the goal, so no
+    planner is asked. The `reply` is given to each question of the run to a person.
     """
 
     goal: str

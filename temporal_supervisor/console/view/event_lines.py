@@ -30,7 +30,8 @@ def now_line(text: str, mood: Mood = "plain") -> Line:
 def event_line(event: TraceEvent) -> Line:
     """Returns the line of an event of a run or a worker agent."""
     text, mood = sentence(event)
-    return Line(datetime.fromisoformat(event.at), event.subtask_id or "", text, mood, tuple(_reasons(event)))
+    at = datetime.fromisoformat(event.at)
+    return Line(at, event.subtask_id or "", text, mood, tuple(_reasons(event)))
 
 
 def _reasons(event: TraceEvent) -> Iterator[str]:

@@ -65,9 +65,14 @@ async def follow(
             await look(poller.picture.status)
         if not poller.picture.closed:
             await asyncio.sleep(_POLL.total_seconds())
+
     for _ in range(_LAST_LOOKS):
-        if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
+        if poller.picture.notice:
             break
+        answered = await _poll(poller, screen)
+        if not answered or poller.caught_up:
+            break
+
     outcome = await run_outcome(run, store)
     _take_states(poller.picture.reports, outcome.result)
     screen.update(poller.picture)
@@ -79,7 +84,9 @@ def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> N
 
     Each page of its status would replay the run.
     """
-    for ended in result.subtasks if result else []:
+    if result is None:
+        return
+    for ended in result.subtasks:
         known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
 
 
@@ -133,13 +140,17 @@ class RunPoller:
     async def poll(self) -> list[Line]:
         """Polls once and returns the new events in order. Raises CommandFailed and RPCError."""
         described = await self._run.describe()
-        self.picture.started, self.picture.closed = described.start_time, described.close_time
-        self.picture.state, self.picture.notice = state_word(described), None
+        self.picture.started = described.start_time
+        self.picture.closed = described.close_time
+        self.picture.state = state_word(described)
+        self.picture.notice = None
+
         self._ask_run(described)
         for workflow_id in self._chosen_agents():
             self._asked[workflow_id] = asyncio.create_task(self._poll_agent(workflow_id))
         await self._observe(described)
         await self._wait()
+
         found = _collect_done(self._asked)
         is_answered, events = self._run_news()
         # One that the status names is asked from the next round on: the event of its start is read
@@ -165,9 +176,12 @@ class RunPoller:
     async def _wait(self) -> None:
         """Waits for all queries; once there is a picture, no longer than the patience."""
         asked: list[asyncio.Task[Any]] = [*self._asked.values()]
-        asked += [self._asking_run] if self._asking_run else []
-        patience = None if self._is_new or self.picture.closed else self._patience
-        seconds = None if patience is None else patience.total_seconds()
+        if self._asking_run:
+            asked.append(self._asking_run)
+        seconds = None
+        is_urgent = self._is_new or self.picture.closed
+        if self._patience is not None and not is_urgent:
+            seconds = self._patience.total_seconds()
         if asked:
             await asyncio.wait(asked, timeout=seconds)
 
@@ -195,12 +209,16 @@ class RunPoller:
         is answered a second later.
         """
         status = await self._status()
-        return status, await self._root_events(described) if status else []
+        if status is None:
+            return None, []
+        return status, await self._root_events(described)
 
     async def _status(self) -> Status | None:
         """Returns the status; None if no Worker answers."""
         with suppress(NoAnswer):
-            return await (self._run.status() if self.picture.closed else self._run.whole_status())
+            if self.picture.closed:
+                return await self._run.status()
+            return await self._run.whole_status()
         return None
 
     async def _root_events(self, described: WorkflowExecutionDescription) -> list[TraceEvent]:
@@ -222,13 +240,16 @@ class RunPoller:
         """Finds the worker agents and nested runs in the tree."""
         live = set()
         for row in self.picture.tree():
-            if workflow_id := row.report.workflow_id:
-                agent = self.picture.agents.setdefault(workflow_id, LiveAgent(row.path))
-                if row.report.nested and workflow_id not in self.picture.nested:
-                    self.picture.nested[workflow_id] = {}
-                    agent.moment, agent.read_to_end = None, False  # its status was not read yet
-                if row.report.state == "running":
-                    live.add(workflow_id)
+            workflow_id = row.report.workflow_id
+            if not workflow_id:
+                continue
+            agent = self.picture.agents.setdefault(workflow_id, LiveAgent(row.path))
+            if row.report.nested and workflow_id not in self.picture.nested:
+                self.picture.nested[workflow_id] = {}
+                agent.moment = None  # its status was not read yet
+                agent.read_to_end = False
+            if row.report.state == "running":
+                live.add(workflow_id)
         for workflow_id, agent in self.picture.agents.items():
             agent.ended = workflow_id not in live
             # an attempt that was stopped may go on
@@ -236,10 +257,12 @@ class RunPoller:
 
     def _leave_out_earlier(self) -> None:
         """Marks worker agents that ended long ago as read."""
-        agents, reports = self.picture.agents, [row.report for row in self.picture.tree()]
+        agents = self.picture.agents
+        reports = [row.report for row in self.picture.tree()]
         ended_at = {report.workflow_id: report.finished_at or "" for report in reports}
         ended = [workflow_id for workflow_id in agents if self._has_ended(workflow_id)]
-        for workflow_id in sorted(ended, key=lambda each: ended_at.get(each, ""))[:-_EARLIER]:
+        ended.sort(key=lambda workflow_id: ended_at.get(workflow_id, ""))
+        for workflow_id in ended[:-_EARLIER]:
             agents[workflow_id].read_to_end = True
 
     def _has_ended(self, workflow_id: str) -> bool:
@@ -249,14 +272,15 @@ class RunPoller:
     def _chosen_agents(self) -> list[str]:
         """Returns the worker agents to poll in this round, in rotation, and nested runs."""
         agents = self.picture.agents
-        chosen = [
-            workflow_id
-            for workflow_id, agent in agents.items()
-            if not (agent.read_to_end or self._has_ended(workflow_id) or workflow_id in self._asked)
-        ]
-        for workflow_id in chosen[:_AGENTS]:
+        chosen = []
+        for workflow_id, agent in agents.items():
+            is_done = agent.read_to_end or self._has_ended(workflow_id)
+            if not is_done and workflow_id not in self._asked:
+                chosen.append(workflow_id)
+        del chosen[_AGENTS:]
+        for workflow_id in chosen:
             agents[workflow_id] = agents.pop(workflow_id)  # the others are first next time
-        return chosen[:_AGENTS]
+        return chosen
 
     async def _read_ended(self) -> list[list[Line]]:
         """Returns the last events of ended worker agents, without waiting for them.
@@ -285,7 +309,8 @@ class RunPoller:
                 events = await self._events(agent, await self._run.describe(workflow_id))
         except (NoAnswer, NoRun, RPCError):  # no Worker has it: asked again next round
             return []
-        agent.tail, agent.read_to_end = "", True
+        agent.tail = ""
+        agent.read_to_end = True
         return _lines_of(agent, events)
 
     async def _poll_agent(self, workflow_id: str) -> list[Line]:
@@ -293,7 +318,9 @@ class RunPoller:
             return await self._agent_lines(workflow_id)
 
     async def _agent_lines(self, workflow_id: str) -> list[Line]:
-        agent, nested = self.picture.agents[workflow_id], self.picture.nested.get(workflow_id)
+        """Returns the new events of a worker agent or nested run, and updates its picture."""
+        agent = self.picture.agents[workflow_id]
+        nested = self.picture.nested.get(workflow_id)
         ended = agent.ended
         try:
             described = await self._run.describe(workflow_id)
@@ -311,16 +338,22 @@ class RunPoller:
                 if status.next_cursor is not None:
                     _take_states(nested, await below.result_so_far())
             events = await self._events(agent, described)
-        except (NoAnswer, NoRun, RPCError):  # it is about to start, or no Worker has it: asked again next round
-            return []
+        except (NoAnswer, NoRun, RPCError):
+            return []  # it is about to start, or no Worker has it: asked again next round
         agent.read_to_end = ended
         return _lines_of(agent, events)
 
-    async def _events(self, agent: LiveAgent, described: WorkflowExecutionDescription) -> list[TraceEvent]:
+    async def _events(
+        self,
+        agent: LiveAgent,
+        described: WorkflowExecutionDescription,
+    ) -> list[TraceEvent]:
+        """Returns the events since the last query; none if the history has not grown."""
         if agent.moment == _moment(described):
             return []
         page = await self._run.trace(agent.cursor, described.id)
-        agent.cursor, agent.moment = page.next_cursor, _moment(described)
+        agent.cursor = page.next_cursor
+        agent.moment = _moment(described)
         return page.events
 
     async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
@@ -339,7 +372,8 @@ def _collect_done(tasks: dict[str, asyncio.Task[list[Line]]]) -> list[list[Line]
 def _lines_of(agent: LiveAgent, events: Sequence[TraceEvent]) -> list[Line]:
     """Returns the lines of a worker agent's events, and updates its turn."""
     for event in events:
-        if isinstance(turn := event.data.get("turn"), int):
+        turn = event.data.get("turn")
+        if isinstance(turn, int):
             agent.turn = turn
     return [replace(event_line(event), subject=_subject(agent.path, event)) for event in events]
 

@@ -46,7 +46,14 @@ _FLAGS = {
     "waiting_person": "waiting for a person",
     "waiting_store": "waiting for the artifact store",
 }
-_MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
+_MOODS: dict[Mood, str] = {
+    "plain": "",
+    "good": "green",
+    "bad": "red",
+    "faint": "dim",
+    "head": "bold",
+}
+_PARTIAL = ("◐", "yellow")
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 9  # of footer and margin
 _WIDEST = 120  # columns of a picture in a report
@@ -201,20 +208,23 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
     tree = [row for row in picture.tree() if row.report.template is None]
     waits = _waits(picture, width, height)
     if tree:
+        tails = height // 4
         running = sum(1 for row in tree if row.report.state == "running")
-        room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(waits) - min(running, height // 4))
-        shown, left_out = fit_rows(tree, room)
-        parts.append(_table(picture, shown, width, tails=height // 4))
+        room = height - _FOOTER_ROWS - len(waits) - min(running, tails)
+        shown, left_out = fit_rows(tree, max(_LEAST_ROWS, room))
+        parts.append(_table(picture, shown, width, tails))
         if left_out:
             counts = Counter(row.report.state for row in left_out)
             states = ", ".join(f"{count} {state}" for state, count in counts.most_common())
-            parts.append(Text(f"  … and {len(left_out)} more subtasks: {states}", "dim", no_wrap=True))
+            more = f"  … and {len(left_out)} more subtasks: {states}"
+            parts.append(Text(more, "dim", no_wrap=True))
     if picture.tail:
         parts.append(Text("  ✎ " + _tail(picture.tail, width - 6), style="italic", no_wrap=True))
     return Group(*parts, *_footer(picture, waits, width, hint))
 
 
 def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Table:
+    """Returns the table of subtasks, with at most `tails` texts that are being written."""
     table = Table.grid(padding=(0, 1), expand=True)
     table.width = width
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(14, width // 4))
@@ -224,22 +234,31 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for row in shown:
         report = row.report
-        glyph, style, _ = ("◐", "yellow", 4) if _is_partial(report) else _STATES[report.state]
-        name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
-        name.append(f"{glyph} {safe_line(row.path, 60)}", style=f"not dim {style}")
         agent = picture.agents.get(report.workflow_id or "")
-        done = _progress(report, agent)
+        is_told = report.state in ("running", "failed")
         table.add_row(
-            name,
+            _name_cell(row),
             Text(safe_line(report.role, 40)),
-            Text(done, style="dim"),
+            Text(_progress(report, agent), style="dim"),
             Text(_elapsed(report), style="dim"),
-            Text(_description(row), style="" if report.state in ("running", "failed") else "dim"),
+            Text(_description(row), style="" if is_told else "dim"),
         )
         if agent and agent.tail and report.state == "running" and tails > 0:
             tails -= 1
-            table.add_row("", "", "", "", Text(_tail(agent.tail, max(20, width // 2)), style="italic dim"))
+            tail = _tail(agent.tail, max(20, width // 2))
+            table.add_row("", "", "", "", Text(tail, style="italic dim"))
     return table
+
+
+def _name_cell(row: TreeRow) -> Text:
+    """Returns the sign and the path of a subtask, indented by its depth."""
+    sign, style, _ = _STATES[row.report.state]
+    if _is_partial(row.report):
+        sign, style = _PARTIAL
+    branch = "└ " if row.depth else " "
+    name = Text("  " * min(row.depth, _DEEPEST) + branch, style="dim")
+    name.append(f"{sign} {safe_line(row.path, 60)}", style=f"not dim {style}")
+    return name
 
 
 def _progress(report: SubtaskReport, agent: LiveAgent | None) -> str:
@@ -281,6 +300,7 @@ def _status_words(picture: Picture, status: Status) -> list[str]:
     if counts.total:
         running = "" if picture.closed else f", {counts.running} running"
         words.append(f"{counts.completed}/{counts.total} done{running}")
+
     single = [report for report in picture.reports.values() if report.counts is None]
     lost = {
         "partial": sum(map(_is_partial, single)),
@@ -289,6 +309,7 @@ def _status_words(picture: Picture, status: Status) -> list[str]:
         "cancelled": counts.cancelled,
     }
     words += [f"{count} {state}" for state, count in lost.items() if count]
+
     cached = f", {usage.cached_share:.0%} cached" if usage.cache_read_tokens else ""
     words.append(f"{usage.tokens:,} tokens{cached}")
     words.append(money(usage.usd))
@@ -346,8 +367,11 @@ def _waits(picture: Picture, width: int, height: int) -> list[Text]:
 def _elapsed(report: SubtaskReport) -> str:
     if report.started_at is None:
         return ""
-    end = datetime.fromisoformat(report.finished_at) if report.finished_at else datetime.now(UTC)
-    return duration((end - datetime.fromisoformat(report.started_at)).total_seconds())
+    started = datetime.fromisoformat(report.started_at)
+    ended = datetime.now(UTC)
+    if report.finished_at:
+        ended = datetime.fromisoformat(report.finished_at)
+    return duration((ended - started).total_seconds())
 
 
 class Screen:
@@ -367,7 +391,10 @@ class Screen:
     def __enter__(self) -> "Screen":
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(
-                console=self._console, get_renderable=self._draw, auto_refresh=False, redirect_stderr=False
+                console=self._console,
+                get_renderable=self._draw,
+                auto_refresh=False,
+                redirect_stderr=False,
             )
             self._live.start()
         return self
@@ -398,7 +425,8 @@ class Screen:
             self._console.file.write(shown.plain + "\n")
             self._console.file.flush()
             return
-        self._console.print(shown, no_wrap=shown.no_wrap, overflow=shown.overflow)  # it joins texts without theirs
+        # the options of a text are lost when the console joins texts
+        self._console.print(shown, no_wrap=shown.no_wrap, overflow=shown.overflow)
 
     def update(self, picture: Picture) -> None:
         """Draws the picture, or writes its news as lines."""
@@ -406,15 +434,18 @@ class Screen:
         if self._live is not None:
             self._live.refresh()
             return
-        status, notices = picture.status, [picture.notice]
-        notices += [status.model_notice, *status.warnings] if status else []
-        said = {text: now_line(text) for text in notices if text}
-        for cause in picture.standstills:  # its words change with every attempt, and one line is enough
-            said.setdefault(cause.waits_for + cause.helps, now_line(cause.line, "bad"))
-        for name, words in said.items():
+        status = picture.status
+        notices = [picture.notice]
+        if status:
+            notices += [status.model_notice, *status.warnings]
+        lines = {text: now_line(text) for text in notices if text}
+        for cause in picture.standstills:
+            # its words change with every attempt, and one line is enough
+            lines.setdefault(cause.waits_for + cause.helps, now_line(cause.line, "bad"))
+        for name, line in lines.items():
             if name not in self._said:
-                self.log(words, limits.ERROR_BYTES)
-        self._said = set(said)
+                self.log(line, limits.ERROR_BYTES)
+        self._said = set(lines)
 
     def _draw(self) -> RenderableType:
         if self._picture is None:

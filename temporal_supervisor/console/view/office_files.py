@@ -158,12 +158,15 @@ def _write_runs(paragraph: "Paragraph", token: Token) -> None:
             address = str(part.attrGet("href") or "")
         elif part.type == "link_close":
             paragraph.add_run(f" ({address})" if address else "")
-        elif text := _run_text(part):
-            run = paragraph.add_run(text)
-            run.bold, run.italic = bold or None, italic or None
+        elif _run_text(part):
+            run = paragraph.add_run(_run_text(part))
+            run.bold = bold or None
+            run.italic = italic or None
 
 
 def _run_text(part: Token) -> str:
-    if part.type in ("softbreak", "hardbreak"):
-        return " " if part.type == "softbreak" else "\n"
+    if part.type == "softbreak":
+        return " "
+    if part.type == "hardbreak":
+        return "\n"
     return part.content

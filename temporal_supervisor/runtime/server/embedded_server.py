@@ -101,7 +101,8 @@ async def answers(address: str, timeout: timedelta = _PROBE_TIMEOUT) -> bool:
     try:
         async with asyncio.timeout(timeout.total_seconds()):
             client = await Client.connect(address, namespace=NAMESPACE)
-            await client.count_workflows()  # needs the namespace and the visibility store, both come up last
+            # needs the namespace and the visibility store, which both come up last
+            await client.count_workflows()
     except (RPCError, RuntimeError, TimeoutError):
         return False
     return True
@@ -113,16 +114,18 @@ UI_OFFSET = 1000  # the server's own convention: the Web UI's port is the server
 _PRAGMAS = ("journal_mode=wal", "synchronous=1")
 _DYNAMIC_CONFIG: Mapping[str, JsonValue] = {
     "system.enableActivityEagerExecution": True,
-    "matching.enableFairness": True,  # one large run does not starve small ones; fan-outs are 2 to 4 times faster
-    # Each partition of a queue gets an equal part of its rate, however much work lies in it: with four of them the last
-    # sixth of a queue's work was handed out at half its rate.
+    # One large run does not starve small ones; fan-outs are 2 to 4 times faster.
+    "matching.enableFairness": True,
+    # Each partition of a queue gets an equal part of its rate, however much work lies in it: with
+    # four of them the last sixth of a queue's work was handed out at half its rate.
     "matching.numTaskqueueReadPartitions": 1,
     "matching.numTaskqueueWritePartitions": 1,
     # A Worker sends each refused update back: above 2 MiB the server ends the run for it.
     "history.maxInFlightUpdatePayloads": 2**20,
 }
 _START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk reads 210 MB first
-_PORT_TRIES = 4  # a port that was free may be taken before the server binds it, also one that it chooses itself
+# A port that was free may be taken before the server binds it, also one that it chooses itself.
+_PORT_TRIES = 4
 _PORT_TAKEN = "address already in use"
 _LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that it is free
 _LOG = "server.log"
@@ -159,13 +162,18 @@ class EmbeddedServer:
         if not self.shared:
             return await self._launch()
         async with _lock():
-            if info := read_record():
+            info = read_record()
+            if info is not None:
                 if not await answers(info.address, _START_WAIT):
-                    raise ServerFailed(f"the Temporal server of process {info.pid} does not answer: end it first")
+                    server = f"the Temporal server of process {info.pid}"
+                    raise ServerFailed(f"{server} does not answer: end it first")
                 self.joined = True
                 return info
-            if _lives(log := cache_dir() / _LOG):  # to wait for its end would be to hang
-                raise ServerFailed(f"a Temporal server that no record names has {log} open: end it first (lsof {log})")
+
+            log = cache_dir() / _LOG
+            if _lives(log):  # to wait for its end would be to hang
+                server = "a Temporal server that no record names"
+                raise ServerFailed(f"{server} has {log} open: end it first (lsof {log})")
             return await self._launch()
 
     async def __aexit__(self, *_: object) -> None:
@@ -177,11 +185,13 @@ class EmbeddedServer:
 
         Returns its exit code.
         """
-        assert self._process is not None, "a joined server is no child of this process: nothing announces its end"
+        assert self._process is not None, "nothing announces the end of a server that was joined"
         return await asyncio.to_thread(self._process.wait)
 
     async def _launch(self) -> ServerInfo:
-        program, output = await asyncio.to_thread(find_temporal), ""
+        """Starts the server, on another port if one was taken."""
+        program = await asyncio.to_thread(find_temporal)
+        output = ""
         for _ in range(_PORT_TRIES):
             info = self._spawn(program)
             try:
@@ -197,25 +207,32 @@ class EmbeddedServer:
         raise ServerFailed(f"the Temporal server did not start: {output[-limits.ERROR_BYTES :]}")
 
     def _spawn(self, program: Path) -> ServerInfo:
+        """Starts a server process and, if it is shared, records it."""
         port, ui_port = _choose_ports(self.port, usual=self.shared)
-        self._log = cache_dir() / _LOG
         if self.shared:
             _record().unlink(missing_ok=True)  # of a server that is gone, and had this log locked
+            self._log = cache_dir() / _LOG
         else:
-            with tempfile.NamedTemporaryFile(prefix="temporal-server-", suffix=".log", delete=False) as made:
-                self._log = Path(made.name)
+            descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
+            os.close(descriptor)
+            self._log = Path(name)
+
+        # nothing that would redirect it, and no secrets
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
         with self._log.open("wb") as output:
-            fcntl.flock(output, fcntl.LOCK_EX)  # until the server ends, which inherits the lock with the open file
+            # until the server ends, which inherits the lock with the open file
+            fcntl.flock(output, fcntl.LOCK_EX)
             self._process = subprocess.Popen(
                 [program, *self._arguments(port, ui_port)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=cache_dir(),
-                # nothing that would redirect it, and no secrets
-                env={key: value for key, value in os.environ.items() if not key.startswith(_NOT_INHERITED)},
-                start_new_session=True,  # Ctrl-C reaches us alone: workers drain before their server goes
+                env=environ,
+                # Ctrl-C reaches us alone: workers drain before their server goes
+                start_new_session=True,
             )
+
         info = ServerInfo(
             pid=self._process.pid,
             address=f"{HOST}:{port}",
@@ -223,10 +240,10 @@ class EmbeddedServer:
             db=str(self.db.absolute()) if self.db else None,
             log=str(self._log),
         )
-        if self.shared:
+        if self.shared:  # before it serves: if we are killed here, the next process joins it
             new = _record().with_suffix(f".{os.getpid()}")
             new.write_text(info.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            new.replace(_record())  # before it serves: if we are killed here, the next process joins it
+            new.replace(_record())
         return info
 
     def _arguments(self, port: int, ui_port: int) -> list[str]:
@@ -234,8 +251,10 @@ class EmbeddedServer:
         words += ["--headless"] if self.headless else ["--ui-port", str(ui_port)]
         if self.db is not None:
             words += ["--db-filename", str(self.db.absolute())]
-            words += [word for pragma in _PRAGMAS for word in ("--sqlite-pragma", pragma)]
-        for key, value in {**_DYNAMIC_CONFIG, **(self.dynamic_config or {})}.items():
+            for pragma in _PRAGMAS:
+                words += ["--sqlite-pragma", pragma]
+        config = {**_DYNAMIC_CONFIG, **(self.dynamic_config or {})}
+        for key, value in config.items():
             words += ["--dynamic-config-value", f"{key}={json.dumps(value)}"]
         return words
 
@@ -245,7 +264,8 @@ class EmbeddedServer:
             async with asyncio.timeout(_START_WAIT.total_seconds()):
                 while self._process.poll() is None:
                     if await answers(info.address):
-                        return self._process.poll() is None  # else another process took the port and answers there
+                        # else another process took the port and answers there
+                        return self._process.poll() is None
                     await asyncio.sleep(POLL.total_seconds())
         return False
 
@@ -253,7 +273,7 @@ class EmbeddedServer:
         process, self._process = self._process, None
         if process is None:
             return
-        # a database in memory is lost anyway: no reason to wait the seconds that the server drains for
+        # a database in memory is lost anyway: no reason to wait until the server has drained
         process.send_signal(signal.SIGINT if self.db else signal.SIGKILL)
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):

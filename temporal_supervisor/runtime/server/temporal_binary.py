@@ -19,8 +19,9 @@ from temporal_supervisor.runtime.process import cache_dir, keep_files_private, w
 VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by name
 GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
 _DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
-_VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
-_BUILD_TIMEOUT = timedelta(minutes=30)  # about 4 are needed; Go waits for ever for a mirror that falls silent
+_VERSION_TIMEOUT = timedelta(seconds=20)  # milliseconds are needed, seconds from a cold disk
+# About 4 are needed; Go waits for ever for a mirror that falls silent.
+_BUILD_TIMEOUT = timedelta(minutes=30)
 _TOLD_EVERY = timedelta(seconds=20)  # how far a build is
 _LAST_LINES = 5  # of a build that failed
 
@@ -34,12 +35,17 @@ def find_temporal() -> Path:
 
     It blocks for minutes if it has to build, or if another process does. Raises TemporalNotFound.
     """
-    if named := os.environ.get("SUPERVISOR_TEMPORAL"):
-        if not (program := Path(named).expanduser().absolute()).is_file():
+    named = os.environ.get("SUPERVISOR_TEMPORAL")
+    if named:
+        program = Path(named).expanduser().absolute()
+        if not program.is_file():
             raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {named}, where there is no file")
         return program
-    if (on_path := shutil.which("temporal")) and can_run(Path(on_path)):
+
+    on_path = shutil.which("temporal")
+    if on_path and can_run(Path(on_path)):
         return Path(on_path).absolute()
+
     folder = cache_dir() / "bin"
     folder.mkdir(exist_ok=True)
     cached = folder / "temporal"
@@ -52,21 +58,27 @@ def find_temporal() -> Path:
 def can_run(program: Path) -> bool:
     """True if this is a `temporal` program that runs on this machine."""
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, timeout=_VERSION_TIMEOUT.total_seconds())
+        done = subprocess.run(
+            [program, "--version"],
+            capture_output=True,
+            timeout=_VERSION_TIMEOUT.total_seconds(),
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0 and done.stdout.startswith(b"temporal version ")
 
 
 def _obtain(target: Path) -> None:
+    """Builds or downloads the program. Raises TemporalNotFound."""
     folder = target.with_name("making")
     shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed: the lock is ours now
     folder.mkdir()
     made = _build(folder) or download(folder)
     if made is None:
         raise TemporalNotFound(
-            "no temporal program found, and none could be built or downloaded: install the Temporal CLI "
-            "(https://docs.temporal.io/cli) or Go 1.23 or newer, or let SUPERVISOR_TEMPORAL name a temporal program"
+            "no temporal program found, and none could be built or downloaded: "
+            "install the Temporal CLI (https://docs.temporal.io/cli) or Go 1.23 or newer, "
+            "or let SUPERVISOR_TEMPORAL name a temporal program"
         )
     made.replace(target)  # in one step: no process ever finds half a program
     shutil.rmtree(folder)
@@ -78,12 +90,18 @@ def _build(folder: Path) -> Path | None:
 
     Returns the program; None if it could not be built.
     """
-    if (go := shutil.which("go")) is None:
+    go = shutil.which("go")
+    if go is None:
         return None
     write_stderr(f"building the temporal program with {go}: some minutes, once")
-    environ = os.environ | {"GOBIN": str(folder), "GOFLAGS": "", "GOOS": "", "GOARCH": ""}  # for this machine
-    command, log = [go, "install", "-v", GO_PACKAGE], folder / "build.log"  # a line for each package
-    with log.open("wb") as output, subprocess.Popen(command, env=environ, cwd=folder, stderr=output) as building:
+    for_this_machine = {"GOBIN": str(folder), "GOFLAGS": "", "GOOS": "", "GOARCH": ""}
+    environ = {**os.environ, **for_this_machine}
+    command = [go, "install", "-v", GO_PACKAGE]
+    log = folder / "build.log"  # a line for each package
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(command, env=environ, cwd=folder, stderr=output) as building,
+    ):
         for _ in range(_BUILD_TIMEOUT // _TOLD_EVERY):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 building.wait(_TOLD_EVERY.total_seconds())
@@ -91,7 +109,9 @@ def _build(folder: Path) -> Path | None:
             built = len(log.read_bytes().splitlines())
             write_stderr(f"building temporal: {built:,} of some 1,500 packages")
         building.kill()  # does nothing to one that has ended
-    if can_run(made := folder / "temporal"):
+
+    made = folder / "temporal"
+    if can_run(made):
         return made
     last = log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:]
     write_stderr("\n".join(["temporal could not be built, its last lines:", *last]))
@@ -109,7 +129,8 @@ def download(folder: Path) -> Path | None:
         async with asyncio.timeout(_DOWNLOAD_TIMEOUT.total_seconds()):
             # the SDK downloads only as part of starting a server
             environment = await WorkflowEnvironment.start_local(
-                download_dest_dir=str(folder), dev_server_download_version=f"v{VERSION}"
+                download_dest_dir=str(folder),
+                dev_server_download_version=f"v{VERSION}",
             )
             await environment.shutdown()
 

@@ -16,7 +16,7 @@ from activities.teams.team_files import TeamFiles
 from activities.tools.tool import ToolContext
 from temporal_supervisor.bundled import BUILTIN_TEAMS
 from temporal_supervisor.console.base.command import Access
-from temporal_supervisor.console.commands.goal_commands import goals_report
+from temporal_supervisor.console.commands.teams.goal_commands import goals_report
 from temporal_supervisor.console.run.team_goals import TeamGoal, TeamGoals, read_goals
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.supervision.contract.result import RunResult

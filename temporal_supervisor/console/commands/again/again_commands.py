@@ -1,8 +1,5 @@
 """The commands `rerun` and `fork`: a run once more, on new data or with one change."""
 
-import asyncio
-import os
-import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +8,9 @@ from typing import Annotated
 import typer
 
 from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, Access, CommandFailed, hint
-from temporal_supervisor.console.base.terminal import Report, console, print_err, safe_json
+from temporal_supervisor.console.base.terminal import Report, console, print_err
 from temporal_supervisor.console.commands.run_commands import (
-    require_workers,
+    edit_plan,
     start_and_report,
     with_files,
 )
@@ -35,6 +32,7 @@ from temporal_supervisor.console.run.request_options import (
     parsed_plan,
     read_text_file,
 )
+from temporal_supervisor.console.run.required_workers import require_workers
 from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.starting import new_run_id
 from temporal_supervisor.supervision.base.store_keys import encode
@@ -115,12 +113,12 @@ async def fork(
     subtask_id, description = change
     if not (edit or plan or subtask_id or role):
         ways = '--edit, --plan FILE, --change t3 "..." or --role NAME --model NAME'
-        words = f"say what changes: {ways}"
-        raise CommandFailed(BAD_INPUT, words)
+        raise CommandFailed(BAD_INPUT, f"say what changes: {ways}")
     if bool(role) != bool(model):
         words = "--role and --model go together: the role that gets another model, and which"
         raise CommandFailed(BAD_INPUT, words)
     given = None if plan is None else parsed_plan(read_text_file(plan), str(plan))
+
     wanted = await once_more(run, await access.store())
     if given is not None:
         wanted = with_plan(wanted, given, run.id)
@@ -129,7 +127,8 @@ async def fork(
     if role and model:
         wanted = with_model(wanted, role, model)
     if edit:
-        wanted = await _edit_plan(wanted, run.id)
+        wanted = await _with_edited_plan(wanted, run.id)
+
     how = _How(own_id, yes=yes, detach=detach, as_json=as_json, anyway=queue_anyway)
     report = await _start(access, wanted, how)
     if not edit:
@@ -163,25 +162,22 @@ async def _start(access: Access, wanted: RunRequest, how: _How) -> Report:
     if not how.anyway:
         await require_workers(client)
     can_ask = console().is_terminal and sys.stdin.isatty()
-    if can_ask and not (how.yes or how.detach or how.as_json) and wanted.plan is not None:
+    is_unasked = how.yes or how.detach or how.as_json
+    if can_ask and not is_unasked and wanted.plan is not None:
         wanted = wanted.model_copy(update={"approve_plan": True})
-    run_id = check_run_id(how.own_id) if how.own_id is not None else new_run_id(client, wanted.goal)
+
+    run_id = new_run_id(client, wanted.goal) if how.own_id is None else check_run_id(how.own_id)
     return await start_and_report(access, wanted, run_id, detach=how.detach, as_json=how.as_json)
 
 
-async def _edit_plan(wanted: RunRequest, run_id: str) -> RunRequest:
+async def _with_edited_plan(wanted: RunRequest, run_id: str) -> RunRequest:
     """Returns the request with its plan as edited by the person.
 
     Raises CommandFailed if the plan can't run.
     """
     if wanted.plan is None:
         raise CommandFailed(BAD_INPUT, f"run '{run_id}' had no plan that could be changed")
-    file = _edited_file(run_id)
-    if not file.exists():  # else an edited plan that could not run is opened again
-        file.write_text(safe_json(wanted.plan.model_dump(mode="json")), encoding="utf-8")
-    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-    await (await asyncio.create_subprocess_exec(*editor, str(file))).wait()
-    plan = parsed_plan(read_text_file(file), str(file))
+    plan = await edit_plan(wanted.plan, _edited_file(run_id))
     if plan == wanted.plan:
         print_err("the plan was not changed: what is the same is taken")
     return wanted.model_copy(update={"plan": plan})

@@ -1,1 +1,1 @@
-"""Parts of the command `teams`: new teams, and the offers of MCP servers."""
+"""Parts of the command `teams`: new teams, goals, and the offers of MCP servers."""

@@ -14,9 +14,9 @@ from temporalio.client import Client
 from activities.files.manifest import MANIFEST_TYPE, put_files
 from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, counted, indented, print_err, safe_line
-from temporal_supervisor.console.commands.run_commands import require_workers
 from temporal_supervisor.console.commands.team_commands import team_files
 from temporal_supervisor.console.run.request_options import data_files
+from temporal_supervisor.console.run.required_workers import require_workers
 from temporal_supervisor.console.run.team_goals import GOALS, TeamGoal, TeamGoals, read_goals
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
 from temporal_supervisor.outcomes import RunFailed
@@ -33,49 +33,68 @@ async def goals_report(access: Access, team: str | None) -> Report:
     The exit code is 1 if an answer lacks its role or a fact.
     """
     files = team_files(access.settings)
-    known = {name: files.folder(name) for name in ([team] if team else files.names())}
-    read = {name: read_goals(folder) for name, folder in known.items()}
-    goals = {name: found for name, found in read.items() if found}
+    goals: dict[str, TeamGoals] = {}
+    for name in [team] if team else files.names():
+        found = read_goals(files.folder(name))
+        if found:
+            goals[name] = found
     if not goals:
-        raise CommandFailed(
-            BAD_INPUT, f"no goals: write goals.toml beside the team file, as {hint('teams')} names them"
-        )
+        helps = f"write goals.toml beside the team file, as {hint('teams')} names them"
+        raise CommandFailed(BAD_INPUT, f"no goals: {helps}")
+
     client = await access.client()
     await require_workers(client, otherwise="")
-    asked = list[dict[str, Any]]()
+    asked: list[dict[str, Any]] = []
     for name, listed in goals.items():
-        data = await _data(access, known[name] / listed.data) if listed.data else []
+        data: list[Attachment] = []
+        if listed.data:
+            data = await _stored_data(access, files.folder(name) / listed.data)
         for goal in listed.goals:
             made = await _goal_outcome(client, name, listed, goal, data)
             asked.append(made)
             print_err(_line(made))
+
     short = [made for made in asked if made["lacks"]]
-    said = f"{counted(len(asked), 'goal')} of {counted(len(goals), 'team')}, {len(short)} of them fall short"
-    return Report(asked, [*_rows(short), said], code=FAILED if short else DONE)
+    counts = f"{counted(len(asked), 'goal')} of {counted(len(goals), 'team')}"
+    rows = [*_rows(short), f"{counts}, {len(short)} of them fall short"]
+    return Report(asked, rows, code=FAILED if short else DONE)
 
 
-async def _data(access: Access, folder: Path) -> list[Attachment]:
+async def _stored_data(access: Access, folder: Path) -> list[Attachment]:
     """Stores the files of a folder and returns them as an attachment."""
     ref = await put_files(await access.store(), data_files([folder]))
     return [Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)]
 
 
 async def _goal_outcome(
-    client: Client, team: str, listed: TeamGoals, goal: TeamGoal, data: list[Attachment]
+    client: Client,
+    team: str,
+    listed: TeamGoals,
+    goal: TeamGoal,
+    data: list[Attachment],
 ) -> dict[str, Any]:
     """Returns the outcome of one goal: its run, its status, and what the answer `lacks`."""
     request = parse_request({**listed.options(goal), "team": team, "attachments": data})
     run = await Run.start(client, request)
-    made: dict[str, Any] = {"team": team, "goal": goal.goal, "role": goal.role, "run_id": run.id}
+    made: dict[str, Any] = {
+        "team": team,
+        "goal": goal.goal,
+        "role": goal.role,
+        "run_id": run.id,
+    }
     person = asyncio.create_task(_reply(run, goal.reply))
     try:
         result = await run.result()
     except RunFailed as failed:
         why = person.result() if person.done() else str(failed)
-        return {**made, "status": "failed", "lacks": [f"an answer: {why}"]}
+        made["status"] = "failed"
+        made["lacks"] = [f"an answer: {why}"]
+        return made
     finally:
         person.cancel()
-    return {**made, "status": result.status, "lacks": goal.falls_short(result.model_dump(mode="json"))}
+    made["status"] = result.status
+    made["lacks"] = goal.falls_short(result.model_dump(mode="json"))
+    return made
 
 
 async def _reply(run: Run, text: str) -> str:
@@ -92,8 +111,8 @@ async def _reply(run: Run, text: str) -> str:
                     asks = f"{item.wait.subject} asks a person"
                     return f"{asks}, and the goal has no reply in {GOALS}"
                 await run.decide(item.wait, "reply", text)
-        except (NoAnswer, UpdateRefused):  # a Worker that is away may be back, and a run that has ended is awaited
-            continue
+        except (NoAnswer, UpdateRefused):
+            continue  # a Worker that is away may be back, and a run that has ended is awaited
 
 
 def _line(made: dict[str, Any]) -> str:
