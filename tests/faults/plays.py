@@ -9,7 +9,7 @@ from typing import Any
 from tests.scripted_model import Reply, Script, Step, as_json, tools
 from tests.workflow.scripts import subtasks
 
-GOAL = "How many kilograms of pears did the garden yield in 2009 and in 2010?"
+GOAL = "What was written of the pears of the garden in 2009 and in 2010, in kilograms?"
 SURE = 0.9  # what the scripted model says of all it writes, faulty or not
 Words = str | Reply
 Sabotage = Callable[[Path], None]
