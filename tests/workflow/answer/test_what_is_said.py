@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from temporal_supervisor.supervision.contract.result import RunResult
 from temporal_supervisor.supervision.contract.status import TraceEvent
 from tests.scripted_model import Reply, as_json, script, text, tools
@@ -94,6 +96,30 @@ async def test_of_two_answers_the_one_with_more_that_is_supported_counts(lab: La
     assert "8.5 %" in again.prompt
     assert "4,412 kg" in result.answer
     assert [(item.text, item.where) for item in result.unsupported] == [("8.5 %", "answer")]
+
+
+@pytest.mark.parametrize(
+    ("second", "doubts"),
+    [
+        ("In 2009 the garden yielded 4,412 kg of pears [t1].", []),
+        ("In 2009 the garden yielded pears [t1].", [("the answer has nothing for: how many kilograms", "answer")]),
+    ],
+)
+async def test_an_answer_without_a_part_of_the_goal_goes_back_and_what_stays_away_is_a_doubt(
+    lab: Lab, second: str, doubts: list[tuple[str, str]]
+) -> None:
+    goal = "What did the garden yield in 2009, and how many kilograms?"
+    half = "In 2009 the garden yielded pears [t1]."
+    written = in_order(*(as_json({"answer": said, "confidence": 0.9}) for said in (half, second)))
+    usual = script(ORCHARD, {"t1": in_order(BOOK, PEARS)})
+    lab.play(lambda step: written(step) if step.kind == "synthesis" else usual(step))
+
+    result = await lab.run(goal=goal, max_reviews=0)
+
+    assert "the answer has nothing for: how many kilograms" in lab.call("synthesis.2").step.prompt
+    assert [(doubt.text, doubt.where) for doubt in result.doubts] == doubts
+    assert result.confidence is not None
+    assert (result.confidence < 0.5) == bool(doubts)
 
 
 async def test_what_a_judge_made_up_is_not_shown(lab: Lab) -> None:
