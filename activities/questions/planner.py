@@ -358,35 +358,49 @@ class Planner:
                 return None
             return self._routed(RouteDraft(role=reading, reasoning=_IN_TEXTS))
         if reach == "tables and documents":
-            return self._divided(querying[0], reading, "required")
+            return self._divided(querying[0], reading)
         if reach == "tables and perhaps documents":
-            return self._divided(querying[0], reading, "optional")
+            return self._divided(querying[0], reading, words="optional")
+        if reach == "documents and perhaps tables":
+            return self._divided(querying[0], reading, figures="optional")
 
         draft = RouteDraft(role=querying[0], reasoning="a query can answer it whole")
         if reach == "perhaps tables":
             draft.secondary_role = reading
         return self._routed(draft)
 
-    def _divided(self, querying: str, reading: str | None, importance: Importance) -> Plan | None:
+    def _divided(
+        self,
+        querying: str,
+        reading: str | None,
+        *,
+        figures: Importance = "required",
+        words: Importance = "required",
+    ) -> Plan | None:
         """Returns the plan of a question for figures and for words; None without a reading role.
 
-        The `importance` is that of what documents have.
+        `figures` is the importance of what tables have, `words` that of what documents have.
         """
         if reading is None or self.call.max_subtasks < 2:
             return None
 
         goal = self.goal.strip()
-        figures = Subtask(id="t1", role=querying, description=f"{goal}\n{_FIGURES_ONLY}")
-        words = Subtask(
+        from_tables = Subtask(
+            id="t1",
+            role=querying,
+            description=f"{goal}\n{_FIGURES_ONLY}",
+            importance=figures,
+        )
+        from_documents = Subtask(
             id="t2",
             role=reading,
             description=f"{goal}\n{_TEXTS_ONLY}",
-            importance=importance,
+            importance=words,
         )
         return Plan(
             goal=self.goal,
             reasoning="its figures are in tables, the rest in documents",
-            subtasks=[figures, words],
+            subtasks=[from_tables, from_documents],
             revision=self.call.revision,
         )
 

@@ -15,6 +15,7 @@ Reach = Literal[
     "documents",
     "tables and documents",
     "tables and perhaps documents",
+    "documents and perhaps tables",
     "elsewhere",
 ]
 """Where a question finds its answer, as far as its words tell."""
@@ -27,6 +28,11 @@ _ASKS = re.compile(
     r"\b(?:how (?:many|much|often|large|long|high|old)|which|what|who|whose|when|where|total|sum"
     r"|average|mean|median|count|number of|most|least|highest|lowest"
     r"|wie ?viele?|wie oft|welche[rsnm]?|wer|wann|wo|summe|durchschnitt\w*|anzahl)\b",
+    re.IGNORECASE,
+)
+_FIGURES = re.compile(
+    r"\b(?:how (?:many|much|often|large|long|high|old)|total|sum|average|mean|median|count|number of"
+    r"|most|least|highest|lowest|wie ?viele?|wie oft|summe|durchschnitt\w*|anzahl|meisten?)\b",
     re.IGNORECASE,
 )
 _TELLS = re.compile(
@@ -48,8 +54,8 @@ _PARTS = re.compile(
 def reach_of(goal: str, catalogue: str) -> Reach:
     """Returns the part of a catalogue that can answer a goal, by their common words.
 
-    Tables answer a question whose words they have, documents one for reasons, or one of which no
-    table has a word. A question for figures and their reasons is answered by both.
+    Tables answer a question whose words they have, documents one for reasons. A question for
+    figures and their reasons is answered by both, and so may be one of which no table has a word.
     """
     if only_table(catalogue) is not None:
         return "tables"
@@ -73,7 +79,9 @@ def reach_of(goal: str, catalogue: str) -> Reach:
         for_reasons = asks_why and not (asks and in_tables)
         return "documents" if documents and for_reasons else "elsewhere"
     if documents and not in_tables:
-        return "documents"
+        # The tables may be in another language than the question.
+        for_figures = _FIGURES.search(goal) is not None
+        return "tables and perhaps documents" if for_figures else "documents and perhaps tables"
 
     has_other_words = bool(in_documents - in_tables)
     if _PARTS.search(goal) or has_other_words:
