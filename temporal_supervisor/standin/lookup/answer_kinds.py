@@ -34,7 +34,10 @@ Name = Literal["count", "frequency", "figure", "time", "place", "person"]
 _BEGINNINGS: tuple[tuple[Name, re.Pattern[str]], ...] = (
     ("count", re.compile(r"how many\s+(?P<thing>\w+)", re.IGNORECASE)),
     ("frequency", re.compile(r"how often\b", re.IGNORECASE)),
-    ("figure", re.compile(r"how (?:much|high|long|far|old|large|big|heavy|fast|tall|wide)\b", re.I)),
+    (
+        "figure",
+        re.compile(r"how (?:much|high|long|far|old|large|big|heavy|fast|tall|wide)\b", re.I),
+    ),
     ("time", re.compile(r"(?:since |until |by )?when\b", re.IGNORECASE)),
     ("place", re.compile(r"where\b", re.IGNORECASE)),
     ("person", re.compile(r"(?:to |by |with |from )?who(?:m|se)?\b", re.IGNORECASE)),
@@ -72,7 +75,10 @@ class AnswerKind:
             case "time":
                 return bool(_DIGIT.search(sentence)) or not _TIMES.isdisjoint(map(stem, words))
             case "place":
-                return any(_is_place(word, after) for word, after in zip(words, [*words[1:], ""], strict=True))
+                return any(
+                    _is_place(word, after)
+                    for word, after in zip(words, [*words[1:], ""], strict=True)
+                )
             case "person":
                 return True
 
@@ -80,7 +86,9 @@ class AnswerKind:
         """True if a number stands shortly before the thing that is counted."""
         for at, word in enumerate(words):
             near = words[max(0, at - _COUNTED_WITHIN) : at]
-            if same_word(stem(word), self.thing) and any(each.isdigit() or each in _COUNTS for each in near):
+            if same_word(stem(word), self.thing) and any(
+                each.isdigit() or each in _COUNTS for each in near
+            ):
                 return True
         return False
 

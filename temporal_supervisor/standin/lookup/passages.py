@@ -8,18 +8,28 @@ import re
 from dataclasses import dataclass
 
 from temporal_supervisor.standin.lookup.answer_kinds import AnswerKind
-from temporal_supervisor.standin.lookup.word_forms import key_stems, key_words, same_word, sentences, stem
+from temporal_supervisor.standin.lookup.word_forms import (
+    key_stems,
+    key_words,
+    same_word,
+    sentences,
+    stem,
+)
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$")
 _MOST = 5
 _PARAGRAPH_REST = 2  # sentences after the one that was found, where a reason is asked for
 _A_WORD_MISSING = 3  # one word in so many may be said otherwise
-_NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w-]+|(?<=\()[A-Z][\w-]+")  # capitals that begin no sentence
+_NAME = re.compile(
+    r"(?<=[\w,;)] )[A-Z][\w-]+|(?<=\()[A-Z][\w-]+"
+)  # capitals that begin no sentence
 # "twenty-one"; not "twenty one".
 _COMPOUND = re.compile(r"(?<!\w)\w++(?:-\w++)+")
 _BREAKS = re.compile(r"[-\s]")
 # "Why", "what caused it"; not "what".
-_REASON = re.compile(r"\b(why|what (?:made|explains?|caused|led)|reasons?|causes?)\b", re.IGNORECASE)
+_REASON = re.compile(
+    r"\b(why|what (?:made|explains?|caused|led)|reasons?|causes?)\b", re.IGNORECASE
+)
 _GIVES_REASON = re.compile(
     r"\b(because|since|due|owing|so that|therefore|caused?|causes|reasons?|led to|leads to|thanks to|as a result|after|"
     r"explains?|why)\b|:",
@@ -73,7 +83,9 @@ def answering_sentences(text: str, question: str, known: str = "") -> list[str]:
                 continue
             if not _has_compounds(sentence, question) or (kind and not kind.is_told_by(sentence)):
                 continue
-            rest = paragraph.sentences[at : at + 1 + _PARAGRAPH_REST] if gives_reasons else [sentence]
+            rest = (
+                paragraph.sentences[at : at + 1 + _PARAGRAPH_REST] if gives_reasons else [sentence]
+            )
             if gives_reasons and len(rest) == 1 and not _GIVES_REASON.search(sentence):
                 continue  # the fact alone, which the question knows
             found.append((_score(sentence, wanted), rest))

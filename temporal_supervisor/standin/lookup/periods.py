@@ -7,13 +7,24 @@ from datetime import date, timedelta
 from temporal_supervisor.standin.lookup.question_words import QuestionWords
 from temporal_supervisor.standin.lookup.table_columns import Column
 
-_MONTH_NAMES = "january february march april may june july august september october november december"
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december"
+)
 _MONTHS = _MONTH_NAMES.split()
 _MONTH_ENDS = {1: "03", 2: "06", 3: "09", 4: "12"}
 _YEAR_CHARS, _MONTH_CHARS, _DAY_CHARS = 4, 7, 10
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
 _QUARTERS = {"q1": 1, "q2": 2, "q3": 3, "q4": 4}
-_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4}
+_ORDINALS = {
+    "first": 1,
+    "second": 2,
+    "third": 3,
+    "fourth": 4,
+    "1st": 1,
+    "2nd": 2,
+    "3rd": 3,
+    "4th": 4,
+}
 _RANGES = ("from", "between", "since", "after", "until", "before")
 
 
@@ -56,12 +67,18 @@ def _period_at(words: QuestionWords, at: int, time: Column) -> tuple[Period | No
     texts = [text.lower() for text in words.texts[at : at + 4]] + [""] * 4
     first, second, third, fourth = texts[:4]
     year, only = _YEAR.fullmatch, _only_year(time)
-    if year(first) and re.fullmatch(r"0[1-9]|1[0-2]", second) and f"{first}-{second}" in words.question:
+    if (
+        year(first)
+        and re.fullmatch(r"0[1-9]|1[0-2]", second)
+        and f"{first}-{second}" in words.question
+    ):
         if re.fullmatch(r"\d\d", third) and f"{first}-{second}-{third}" in words.question:
             return Period.of(f"{first}-{second}-{third}"), 3
         return Period.of(f"{first}-{second}"), 2
     if first in _QUARTERS and (year(second) or only):
-        return _quarter(_QUARTERS[first], second if year(second) else only), 2 if year(second) else 1
+        return _quarter(_QUARTERS[first], second if year(second) else only), 2 if year(
+            second
+        ) else 1
     if year(first) and second in _QUARTERS:
         return _quarter(_QUARTERS[second], first), 2
     if first in _ORDINALS and second == "quarter":
@@ -139,4 +156,6 @@ def condition_on(time: Column, periods: list[Period]) -> str:
         return f"{time.sql} BETWEEN {low[:_YEAR_CHARS]} AND {high[:_YEAR_CHARS]}"
     size = min(len(low), len(high))
     part = part_of(time, size)
-    return f"{part} = '{low}'" if low == high else f"{part} BETWEEN '{low[:size]}' AND '{high[:size]}'"
+    return (
+        f"{part} = '{low}'" if low == high else f"{part} BETWEEN '{low[:size]}' AND '{high[:size]}'"
+    )

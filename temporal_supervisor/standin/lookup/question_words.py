@@ -44,7 +44,9 @@ class QuestionWords:
         if not size:
             return []
         starts = range(len(self.stems) - size + 1)
-        return [at for at in starts if self._is_open(at, size) and self.stems[at : at + size] == wanted]
+        return [
+            at for at in starts if self._is_open(at, size) and self.stems[at : at + size] == wanted
+        ]
 
     def places_of_form(self, word: str) -> list[int]:
         """Returns the positions of open words that are a form of a word."""
@@ -76,7 +78,16 @@ class QuestionWords:
     def word_before(self, at: int) -> str:
         """Returns the word before a position, beyond an article; empty at the beginning."""
         at -= 1
-        while at >= 0 and self.stems[at] in ("the", "a", "an", "of", "different", "distinct", "total", "average"):
+        while at >= 0 and self.stems[at] in (
+            "the",
+            "a",
+            "an",
+            "of",
+            "different",
+            "distinct",
+            "total",
+            "average",
+        ):
             at -= 1
         return self.texts[at].lower() if at >= 0 else ""
 

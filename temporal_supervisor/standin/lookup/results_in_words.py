@@ -100,7 +100,9 @@ def _extreme(answer: TableAnswer, grid: Grid, where: str, order: str) -> str:
 
 def _row(titles: list[str], row: list[str], without: int) -> str:
     """Returns a row's other cells with their columns."""
-    shown = [(titles[at], cell) for at, cell in enumerate(row) if at != without and cell not in _NONE]
+    shown = [
+        (titles[at], cell) for at, cell in enumerate(row) if at != without and cell not in _NONE
+    ]
     return ", ".join(f"{title}: {cell}" for title, cell in shown)
 
 

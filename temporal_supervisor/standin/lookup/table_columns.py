@@ -25,7 +25,9 @@ _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "REAL", "NUMERIC")
 _TIMES = ("DATE", "TIMESTAMP")
 # "2004", "2004-05", "2004-05-02 10:30"; not "204".
 _MOMENT = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?)?")
-_TIME_WORDS = frozenset({"date", "year", "month", "quarter", "week", "day", "time", "period", "when"})
+_TIME_WORDS = frozenset(
+    {"date", "year", "month", "quarter", "week", "day", "time", "period", "when"}
+)
 _UNIT_WORDS = """
 eur usd chf gbp kg g t ton tonne km m cm mm l percent pct thousand million year id no nr number code name
 in per of the
@@ -38,7 +40,9 @@ quantity qty amount total net gross revenue sale turnover cost unit piece hour o
 value spend spent paid fee stock profit income expense budget harvest yield crop weight volume sold
 """
 _ADDITIVE = frozenset(_ADDITIVE_WORDS.split())
-_RATE_WORDS = "price rate percent share average mean ratio index per expectancy age temperature score"
+_RATE_WORDS = (
+    "price rate percent share average mean ratio index per expectancy age temperature score"
+)
 _RATES = frozenset(_RATE_WORDS.split())
 
 
@@ -136,7 +140,9 @@ def _typed(name: str, rest: str) -> DataTable | None:
     found = _TYPED.findall(inner)
     if not found or ": " in inner:
         return None
-    return DataTable(name, [Column(column, _kind_of_type(column, type_)) for column, type_ in found])
+    return DataTable(
+        name, [Column(column, _kind_of_type(column, type_)) for column, type_ in found]
+    )
 
 
 def _summed(name: str, rest: str) -> DataTable | None:
@@ -152,7 +158,9 @@ def _summed(name: str, rest: str) -> DataTable | None:
             continue
         column_name, _, type_ = part.rpartition(" ")
         if column_name and type_.isupper():
-            table.columns.append(Column(column_name, _kind_of_type(column_name, type_), whole=False))
+            table.columns.append(
+                Column(column_name, _kind_of_type(column_name, type_), whole=False)
+            )
     return table if table.columns else None
 
 

@@ -18,7 +18,9 @@ _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s\b")
 # a source in brackets belongs to the sentence before it
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bp\.)\s+(?!\[[^\[\]\n]{1,80}\](?:\s|$))(?=[\"'(\[]?[A-Z0-9])")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\bp\.)\s+(?!\[[^\[\]\n]{1,80}\](?:\s|$))(?=[\"'(\[]?[A-Z0-9])"
+)
 # "- item", "1. item"; not "item".
 _ITEM = re.compile(r"^(?:[-*>]|\d{1,2}[.)])\s+")
 # "Confidence: 0.9", "| a |", "---"; not "Note: a".

@@ -79,7 +79,10 @@ class BrainServer:
     """
 
     def __init__(
-        self, brain: Brain, log: Callable[[Entry], object] = lambda _: None, script: FaultScript | None = None
+        self,
+        brain: Brain,
+        log: Callable[[Entry], object] = lambda _: None,
+        script: FaultScript | None = None,
     ) -> None:
         self._brain = brain
         self._script = script or FaultScript()
@@ -91,7 +94,11 @@ class BrainServer:
         """Answers one request; the call log gets two lines in any case."""
         self._count += 1
         request = Request(scope, receive)
-        facts = {"call": unquote(request.headers.get("x-supervisor-call", "")), "path": scope["path"], "n": self._count}
+        facts = {
+            "call": unquote(request.headers.get("x-supervisor-call", "")),
+            "path": scope["path"],
+            "n": self._count,
+        }
         exchange = _Exchange(self._count, send, facts)
         try:
             body = await request.body()
@@ -134,7 +141,9 @@ class BrainServer:
             request = parse(json.loads(body))
         except (ValueError, LookupError, TypeError) as error:
             raise ErrorReply(400, f"{type(error).__name__}: {error}") from error
-        request = replace(request, number=exchange.number, call=exchange.facts["call"], headers=headers)
+        request = replace(
+            request, number=exchange.number, call=exchange.facts["call"], headers=headers
+        )
         exchange.facts["model"] = request.model
         fault = self._script.fault(request.call)
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
@@ -142,7 +151,9 @@ class BrainServer:
         if fault.status is not None:
             raise ErrorReply(fault.status, fault.message, headers=fault.headers)
         if bill.total > config.window:
-            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {config.window} maximum")
+            raise ErrorReply(
+                400, f"prompt is too long: {bill.total} tokens > {config.window} maximum"
+            )
         made = self._brain(request) if fault.reply is None else text_reply(fault.reply)
         reply = await made if inspect.isawaitable(made) else made
         usage = reply.usage or bill.usage(output_tokens(reply))
@@ -174,8 +185,17 @@ async def _stream(exchange: _Exchange, events: Iterator[JsonObject], fault: Faul
 
 def _message(reply: ApiReply, model: str, usage: JsonObject) -> JsonObject:
     """Returns the reply as one object."""
-    message: JsonObject = {"id": f"msg_{secrets.token_hex(12)}", "type": "message", "role": "assistant", "model": model}
-    ends = {"stop_reason": reply.stop_reason, "stop_sequence": None, "stop_details": reply.stop_details}
+    message: JsonObject = {
+        "id": f"msg_{secrets.token_hex(12)}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+    }
+    ends = {
+        "stop_reason": reply.stop_reason,
+        "stop_sequence": None,
+        "stop_details": reply.stop_details,
+    }
     return message | ends | {"content": reply.content, "usage": usage}
 
 
@@ -209,7 +229,10 @@ def _deltas(block: JsonObject, size: int) -> Iterator[JsonObject]:
     if block["type"] in _BEGUN:
         text = block_text(block)
         yield from ({"type": kind, name: text[at : at + size]} for at in range(0, len(text), size))
-    yield from ({"type": "citations_delta", "citation": citation} for citation in block.get("citations") or [])
+    yield from (
+        {"type": "citations_delta", "citation": citation}
+        for citation in block.get("citations") or []
+    )
     if block["type"] == "thinking":
         yield {"type": "signature_delta", "signature": block.get("signature", "")}
 
@@ -273,7 +296,9 @@ def serve_beside(server: BrainServer) -> str:
     """Serves on a free port in a thread that ends with the process. Returns the URL."""
     listener, url = listen()  # it takes connections from here on
     process = _Server(server, shutdown=0)
-    Thread(target=lambda: asyncio.run(process.serve(sockets=[listener])), name="standin", daemon=True).start()
+    Thread(
+        target=lambda: asyncio.run(process.serve(sockets=[listener])), name="standin", daemon=True
+    ).start()
     return url
 
 

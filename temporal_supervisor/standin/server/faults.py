@@ -31,7 +31,9 @@ class ServerConfig(StrictModel):
     """The whole configuration; `window` is how many tokens a prompt may have."""
 
     latency_ms: float = 0
-    delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
+    delta_chars: int = Field(
+        default=24, ge=1
+    )  # of text in one stream event: small, so that streams have many
     window: int = 1_000_000  # of the default models
     rules: list[Fault] = []
 

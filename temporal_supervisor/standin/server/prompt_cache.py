@@ -56,7 +56,9 @@ class PromptCache:
     def bill(self, request: ApiRequest) -> CacheBill:
         """Returns the bill of a request that arrives now."""
         blocks = list(_blocks(request))
-        marks = [at for at, block in enumerate(blocks) if block.is_marked and block.tokens >= _LEAST]
+        marks = [
+            at for at, block in enumerate(blocks) if block.is_marked and block.tokens >= _LEAST
+        ]
         at = max((self._longest_entry(blocks, mark) for mark in marks), default=-1)
         read = blocks[at].tokens if at >= 0 else 0
         written = max((blocks[mark].tokens - read for mark in marks if mark > at), default=0)
@@ -75,7 +77,9 @@ class PromptCache:
 def _blocks(request: ApiRequest) -> Iterator[_Block]:
     hashed, size = hashlib.sha256(request.model.encode()), 0
     for head, block in _parts(request.body):
-        text = _canonical({k: v for k, v in block.items() if k not in _NOT_CONTENT and v is not None})
+        text = _canonical(
+            {k: v for k, v in block.items() if k not in _NOT_CONTENT and v is not None}
+        )
         hashed.update(f"{head}{text}".encode("utf-8", "surrogatepass"))
         size += len(text)
         yield _Block(hashed.hexdigest(), token_count(size), bool(block.get("cache_control")))

@@ -15,7 +15,11 @@ from typing import Annotated, Any, Literal, cast, get_args
 from pydantic import Field, JsonValue, ValidationError
 
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
+from temporal_supervisor.supervision.base.prompt_marks import (
+    ASK_TOOL,
+    FINISH_TOOL,
+    READ_OUTPUT_TOOL,
+)
 from temporal_supervisor.supervision.base.text import size
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.replies.echo import without_echo
@@ -29,8 +33,21 @@ _CLOSING = re.compile(  # with what models make of these words in the language o
     r"|(?P<limitations>limitations?|einschränkungen|limites|limitaciones)) ?[:\uff1a]",
     re.IGNORECASE,
 )
-_IN_WORDS = re.compile(r"(?:very |sehr )?(?:high|medium|low|hoch|mittel|niedrig|élevée|faible|alta|media|baja)\.?")
-_ENDED = ("complete", "succe", "finished", "ok", "fertig", "erledigt", "abgeschlossen", "termin", "hecho", "完成")
+_IN_WORDS = re.compile(
+    r"(?:very |sehr )?(?:high|medium|low|hoch|mittel|niedrig|élevée|faible|alta|media|baja)\.?"
+)
+_ENDED = (
+    "complete",
+    "succe",
+    "finished",
+    "ok",
+    "fertig",
+    "erledigt",
+    "abgeschlossen",
+    "termin",
+    "hecho",
+    "完成",
+)
 _REFERS = re.compile(r"\W*(?:see|siehe|voir|véase)\b[^\n]{0,40}", re.IGNORECASE)  # see above
 _DOUBTFUL = 0.1  # below this confidence a finding says that nothing was found
 _BEGINNING_CHARS = 200  # where a finding without a confidence says so
@@ -158,7 +175,9 @@ class FinishCall(Model):
         "what is not. impossible: nothing could be answered with these tools and sources; summary says why, and "
         "finding what was tried."
     )
-    summary: str = Field(description="One to three sentences that can stand for the finding, with its figures.")
+    summary: str = Field(
+        description="One to three sentences that can stand for the finding, with its figures."
+    )
 
 
 class _ReadFinish(Model):
@@ -176,7 +195,9 @@ class _ReadFinish(Model):
 class ShortFinishCall(Model):
     """The same for models with a small window, of which code fills in the rest."""
 
-    finding: str = Field(description="The answer to the subtask, each figure with its unit, period and source.")
+    finding: str = Field(
+        description="The answer to the subtask, each figure with its unit, period and source."
+    )
     outcome: Conclusive = Field(
         description="done: all that was asked is answered. partial: some of it is. impossible: no tool has it."
     )
@@ -208,7 +229,9 @@ def finish_tool(
     With `names_items` the finding must list items, with an `output_schema` it must contain an
     output.
     """
-    description = "Hands in your finding and ends your work. Call it alone, once you have all results."
+    description = (
+        "Hands in your finding and ends your work. Call it alone, once you have all results."
+    )
     form: type[Model] = ItemsCall if names_items else FinishCall
     if short:
         form = ShortItemsCall if names_items else ShortFinishCall
@@ -216,7 +239,11 @@ def finish_tool(
     if output_schema is not None:
         output = {"description": _OUTPUT, **output_schema}
         required = [*schema["required"], "output"]
-        schema = {**schema, "properties": {**schema["properties"], "output": output}, "required": required}
+        schema = {
+            **schema,
+            "properties": {**schema["properties"], "output": output},
+            "required": required,
+        }
     return {"name": FINISH_TOOL, "description": description, "input_schema": schema}
 
 
@@ -320,9 +347,13 @@ class ReadOutputCall(Model):
 
     output: Annotated[
         str,
-        Field(description="The name that the last line of a shortened output gives, or a subtask_id."),
+        Field(
+            description="The name that the last line of a shortened output gives, or a subtask_id."
+        ),
     ]
-    offset: Annotated[int, Field(ge=0, description="The number of the character to start at. 0 is the beginning.")] = 0
+    offset: Annotated[
+        int, Field(ge=0, description="The number of the character to start at. 0 is the beginning.")
+    ] = 0
 
     @property
     def place(self) -> tuple[int, int] | None:
@@ -339,7 +370,11 @@ def read_output_tool() -> dict[str, Any]:
         "Shows more of a tool output whose last line says that it was cut, or the whole text of a finding in your "
         "brief that is shown as a summary."
     )
-    return {"name": READ_OUTPUT_TOOL, "description": description, "input_schema": _schema(ReadOutputCall)}
+    return {
+        "name": READ_OUTPUT_TOOL,
+        "description": description,
+        "input_schema": _schema(ReadOutputCall),
+    }
 
 
 def read_call(arguments: object) -> ReadOutputCall:
@@ -401,7 +436,9 @@ class AskCall(Model):
     question: str = Field(
         description="One question that can be answered without your conversation: what you need to know, and why."
     )
-    choices: list[str] = Field(default=[], description="The possible answers, if there are only a few.")
+    choices: list[str] = Field(
+        default=[], description="The possible answers, if there are only a few."
+    )
 
 
 def ask_tool() -> dict[str, Any]:

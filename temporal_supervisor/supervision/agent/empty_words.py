@@ -104,7 +104,8 @@ _OTHERS = r"""
 _FLAGS = re.IGNORECASE | re.VERBOSE
 _BEGINS = re.compile(rf"[\W_]*+(?:{_ENGLISH})", _FLAGS)
 _BEGINS_ELSEWHERE = re.compile(
-    rf"[\W_]*+(?:{'|'.join([_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _OTHERS])})", _FLAGS
+    rf"[\W_]*+(?:{'|'.join([_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _OTHERS])})",
+    _FLAGS,
 )
 
 # "The net generation per year is given in the table": where it stands, in place of what stands
@@ -131,7 +132,9 @@ _NEGATIVE = re.compile(
 _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")
 _DECADE = re.compile(r"\b(\d{3})0['’]?(?:s|er)\b")  # "the 1990s", "die 1990er"
 _YEAR = re.compile(r"\d{4}")
-_CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
+_CLAUSE_END = re.compile(
+    r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+"
+)
 
 
 def only_asks_to_query(text: str) -> bool:
@@ -209,7 +212,9 @@ def _says_something(clause: str, asked: str, given: set[str]) -> bool:
         # "The" of a reply that was cut is nothing.
         return len(words) > 1 or not words <= SMALL_WORDS or "no" in words
     # SQL, FROM.
-    names = (name for name in names_in(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)
+    names = (
+        name for name in names_in(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK
+    )
     if any(name not in asked for name in names):
         return True
     further = [word for word in own - given if not _is_given(word, asked)]

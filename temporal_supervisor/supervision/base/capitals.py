@@ -52,7 +52,9 @@ def names_in(text: str) -> list[str]:
             else:
                 inside = [word for word in words if word != name.split()[0]]
                 first = first_name(name.split(), sentence[at + len(name) :], ordinary)
-                found |= dict.fromkeys([*inside, *(word for each in first for word in each.split())])
+                found |= dict.fromkeys(
+                    [*inside, *(word for each in first for word in each.split())]
+                )
     return [*found]
 
 
@@ -69,7 +71,9 @@ def first_name(words: list[str], rest: str, ordinary: Collection[str] = ()) -> I
         yield words[0]
 
 
-def capitalised(sentence: str, is_unit: Callable[[str], bool] = _never) -> Iterator[tuple[str, int]]:
+def capitalised(
+    sentence: str, is_unit: Callable[[str], bool] = _never
+) -> Iterator[tuple[str, int]]:
     """Yields groups of adjacent words with capitals, each with the place where it begins."""
     run, start, end = list[str](), 0, -2
     for match in WORD.finditer(sentence):

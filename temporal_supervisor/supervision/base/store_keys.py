@@ -106,7 +106,11 @@ def named_key(kind: Named, run_id: str, name: str) -> str:
 def is_named(kind: Named, ref: str, run_id: str | None = None) -> bool:
     """True if `ref` is the key of an object of that kind, in this run or, without one, in any."""
     segment, _, name = ref.partition("/")
-    return is_key(ref) and name.startswith(f"{kind}.") and (run_id is None or segment == encode(run_id))
+    return (
+        is_key(ref)
+        and name.startswith(f"{kind}.")
+        and (run_id is None or segment == encode(run_id))
+    )
 
 
 def stats_prefix(team: str) -> str:

@@ -51,7 +51,11 @@ class Labels(Model, frozen=True):
     @property
     def path(self) -> str:
         """The untrusted call behind a text, for people; empty without one."""
-        return f"after reading {self.untrusted}{', and private data' * self.private}" if self.untrusted else ""
+        return (
+            f"after reading {self.untrusted}{', and private data' * self.private}"
+            if self.untrusted
+            else ""
+        )
 
     @classmethod
     def of(cls, findings: "Iterable[Finding | None]") -> "Labels":

@@ -27,7 +27,9 @@ def _usable(chain: list[str]) -> list[str]:
     if not chain:
         raise ValueError("an empty list names no model: name one, or leave the field out")
     if len(chain) > MODEL_CHAIN:
-        raise ValueError(f"{len(chain)} models are more than the {MODEL_CHAIN} that may stand in for each other")
+        raise ValueError(
+            f"{len(chain)} models are more than the {MODEL_CHAIN} that may stand in for each other"
+        )
     if len(set(chain)) < len(chain):
         raise ValueError("the models must differ")
     return chain

@@ -116,7 +116,9 @@ class DecideToolCall(Update):
     @model_validator(mode="after")
     def _names_content(self) -> "DecideToolCall":
         if self.arguments_sha256 is None and self.sha256 is None:
-            raise ValueError("arguments_sha256 or sha256 says which call was seen: the status has both")
+            raise ValueError(
+                "arguments_sha256 or sha256 says which call was seen: the status has both"
+            )
         return self
 
 
@@ -147,7 +149,9 @@ class Decide(Update):
     What cannot be taken is named in the reply, the rest is taken.
     """
 
-    decisions: Annotated[list[_AnyDecision], Field(min_length=1, max_length=limits.DECISIONS_AT_ONCE)]
+    decisions: Annotated[
+        list[_AnyDecision], Field(min_length=1, max_length=limits.DECISIONS_AT_ONCE)
+    ]
 
 
 class Pause(Update):
