@@ -344,7 +344,7 @@ class Consumed(Model):
 
 
 class AdoptInput(Model):
-    """A finding that becomes the run's answer word for word, headed by its label if there is one."""
+    """A finding that becomes the run's answer word for word, under its label if it has one."""
 
     run: RunRef
     text_ref: str

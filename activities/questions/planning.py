@@ -251,7 +251,7 @@ def _check_plan(
     previous: Plan | None,
     card: TeamCard,
 ) -> Plan | None:
-    """Returns the plan as it will run, with earlier revisions; None, with problems, if it cannot."""
+    """Returns the plan as it will run, with earlier revisions; None if it has problems."""
     call, states = planner.call, _states(planner.call)
     usable = card.assignable(nesting=call.nesting_left > 0)
     names = [attachment.name for attachment in call.attachments]

@@ -77,9 +77,9 @@ def synthesis(prompt: Parts) -> JsonObject:
     texts = [without_footer(finding.text) for finding in prompt.findings]
     documents = [text for text in texts if text.startswith("# ")]
     parts = [without_footer(prompt.draft), findings_text(prompt.findings, cited=True)]
-    text = "\n\n".join(filter(None, parts))
+    text = "\n\n".join(filter(None, parts)) or "No findings were handed over."
     return {
-        "answer": f"{documents[-1] if documents else text or 'No findings were handed over.'}\n\n{FOOTER}",
+        "answer": f"{documents[-1] if documents else text}\n\n{FOOTER}",
         "confidence": None,
         "contradictions": [],
     }

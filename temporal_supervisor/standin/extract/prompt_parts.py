@@ -114,8 +114,8 @@ def _attachments(prompt: str) -> list[str]:
 class Parts:
     """The marked parts of a request's text, each empty if there is none.
 
-    `question` is that of the subtask, else of the goal, else all that users wrote; `item` is what a template's subtask
-    is for; `planned` are the subtasks of the plan so far, with their states.
+    `question` is that of the subtask, else of the goal, else all that users wrote; `item` is what a
+    template's subtask is for; `planned` are the subtasks of the plan so far, with their states.
     """
 
     def __init__(self, request: ApiRequest) -> None:

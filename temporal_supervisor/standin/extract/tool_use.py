@@ -130,9 +130,9 @@ _MOST_CHARS = re.compile(r"maxLength\W+(\d+)")  # a strict schema says it in the
 _NAME = re.compile(
     r"(?<=[a-z,;:] )(?!I\b)[A-Z][\w'-]+(?: [A-Z][\w'-]+)*"
 )  # capitals that begin no sentence
-# '[a-document p. 3] text', '- [b] text', '"id": "x7"'; not 'text [a]'.
+# '[a-document p. 3] text', '- [b] text', '"id": "x7"'; not 'text [a]'. A page is no part of the id.
 _ID = re.compile(
-    r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\n]{1,120}?)(?: p\. \d{1,5})?\]"  # a page is no part of it
+    r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\n]{1,120}?)(?: p\. \d{1,5})?\]"
     r"|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})",
     re.MULTILINE,
 )

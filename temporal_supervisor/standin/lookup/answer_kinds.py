@@ -1,4 +1,7 @@
-"""Kinds of questions about texts, by how they begin, and the sentences that tell a number, a time or a place."""
+"""Kinds of questions about texts, and the sentences that answer them.
+
+The beginning of a question tells its kind: one for a number, a time, a place and so on.
+"""
 
 import re
 from dataclasses import dataclass
@@ -9,19 +12,23 @@ from temporal_supervisor.standin.lookup.word_forms import same_word, stem
 _WORD = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
 _FIGURE_WORDS = """
-no none nothing free half one two three four five six seven eight nine ten eleven twelve twenty hundred thousand once
-twice every each daily weekly monthly yearly hourly annually always never both dozen
+no none nothing free half one two three four five six seven eight nine ten eleven twelve twenty
+hundred thousand once twice every each daily weekly monthly yearly hourly annually always never both
+dozen
 """
 _TIME_WORDS = """
-january february march april may june july august september october november december monday tuesday wednesday thursday
-friday saturday sunday weekday weekend noon midnight morning evening night spring summer autumn winter today tomorrow
-yesterday immediately within after before during until since once when every daily weekly monthly yearly day week month
+january february march april may june july august september october november december monday tuesday
+wednesday thursday friday saturday sunday weekday weekend noon midnight morning evening night spring
+summer autumn winter today tomorrow yesterday immediately within after before during until since
+once when every daily weekly monthly yearly day week month
 """
 _PLACE_WORDS = """
-in at on to from near behind under above beside into opposite between here everywhere online upstairs downstairs
+in at on to from near behind under above beside into opposite between here everywhere online
+upstairs downstairs
 """
 _FREQUENCY_WORDS = """
-every each once twice times daily weekly monthly yearly hourly annually quarterly always never seldom regularly
+every each once twice times daily weekly monthly yearly hourly annually quarterly always never
+seldom regularly
 """
 _FREQUENCIES = frozenset(_FREQUENCY_WORDS.split())
 _FIGURES = frozenset(_FIGURE_WORDS.split())
@@ -46,7 +53,7 @@ _BEGINNINGS: tuple[tuple[Name, re.Pattern[str]], ...] = (
 
 @dataclass(frozen=True)
 class AnswerKind:
-    """The kind of thing that answers a question; `thing` is what is counted, for a question of how many."""
+    """The kind of thing that answers a question; `thing` is what a question of how many counts."""
 
     name: Name
     thing: str = ""

@@ -1,7 +1,7 @@
 """Passages: the sentences of a text that hold the words of a question, or none.
 
-A sentence counts if it has nearly all words that the question is about; a title above it counts with it. What a
-question is about in other words is not found: that takes a model.
+A sentence counts if it has nearly all words that the question is about; a title above it counts
+with it. What a question is about in other words is not found: that takes a model.
 """
 
 import re
@@ -31,14 +31,15 @@ _REASON = re.compile(
     r"\b(why|what (?:made|explains?|caused|led)|reasons?|causes?)\b", re.IGNORECASE
 )
 _GIVES_REASON = re.compile(
-    r"\b(because|since|due|owing|so that|therefore|caused?|causes|reasons?|led to|leads to|thanks to|as a result|after|"
-    r"explains?|why)\b|:",
+    r"\b(because|since|due|owing|so that|therefore|caused?|causes|reasons?|led to|leads to|"
+    r"thanks to|as a result|after|explains?|why)\b|:",
     re.IGNORECASE,
 )
 # What no sentence answers by its words: work on a text, a judgement, a forecast.
 _NOT_BY_WORDS = re.compile(
-    r"\b(summari[sz]e|summary|sum up|translate|rewrite|rephrase|compare|recommend|suggest|advise|advice|should|"
-    r"opinion|think|predict|forecast|expect(?:ed)? next|plot|chart|draw|imagine|invent|evaluate|assess|improve|"
+    r"\b(summari[sz]e|summary|sum up|translate|rewrite|rephrase|compare|"
+    r"recommend|suggest|advise|advice|should|opinion|think|predict|forecast|expect(?:ed)? next|"
+    r"plot|chart|draw|imagine|invent|evaluate|assess|improve|"
     r"rate (?:the|our|my|this|these|each|how)|"
     r"best way|how (?:can|could|would)|what if|pros and cons)\b",
     re.IGNORECASE,
@@ -64,7 +65,10 @@ def takes_judgement(question: str) -> bool:
 
 
 def answering_sentences(text: str, question: str, known: str = "") -> list[str]:
-    """Returns the sentences that hold the words of a question, in the text's order; `known` are words of its title."""
+    """Returns the sentences that hold the words of a question, in the text's order.
+
+    `known` are words of the text's title.
+    """
     wanted = key_stems(question)
     if not wanted or takes_judgement(question):
         return []
@@ -108,7 +112,7 @@ def _names_one(names: list[str], words: list[str]) -> bool:
 
 
 def _has_compounds(sentence: str, question: str) -> bool:
-    """True if a sentence has each word with a hyphen of a question, such as `e-bike`, with or without the hyphen."""
+    """True if a sentence has each hyphenated word of a question, `e-bike` also as `ebike`."""
     together = _BREAKS.sub("", sentence.lower())
     return all(stem(_BREAKS.sub("", word)) in together for word in _COMPOUND.findall(question))
 

@@ -1,4 +1,4 @@
-"""Times in questions: years, quarters, months and days, and the conditions that select their rows."""
+"""Times in questions: years, quarters, months, days, and the conditions that select their rows."""
 
 import re
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _RANGES = ("from", "between", "since", "after", "until", "before")
 
 @dataclass(frozen=True)
 class Period:
-    """A time from `low` to `high`, each written as far as it goes: `2025`, `2025-03` or `2025-03-14`."""
+    """A time from `low` to `high`, as exact as each is known: `2025`, `2025-03`, `2025-03-14`."""
 
     low: str
     high: str
@@ -43,7 +43,10 @@ class Period:
 
 
 def periods_in(words: QuestionWords, time: Column) -> list[Period]:
-    """Takes the times that a question names. Returns them in order; `since` and `before` reach to the table's ends."""
+    """Takes the times that a question names, and returns them in order.
+
+    `since` and `before` reach to the table's ends.
+    """
     found: list[tuple[int, Period]] = []
     at = 0
     while at < len(words.texts):
@@ -63,7 +66,7 @@ def periods_in(words: QuestionWords, time: Column) -> list[Period]:
 
 
 def _period_at(words: QuestionWords, at: int, time: Column) -> tuple[Period | None, int]:
-    """Returns the period that begins at a word, and how many words it takes; None and 1 without one."""
+    """Returns the period that begins at a word and its number of words; None and 1 without one."""
     texts = [text.lower() for text in words.texts[at : at + 4]] + [""] * 4
     first, second, third, fourth = texts[:4]
     year, only = _YEAR.fullmatch, _only_year(time)
@@ -141,7 +144,10 @@ def _moved(moment: str, by: int) -> str:
 
 
 def part_of(time: Column, size: int) -> str:
-    """Returns the expression for the first characters of a time, which are its year, month or day; 0 is the quarter."""
+    """Returns the expression for the first characters of a time: its year, month or day.
+
+    With size 0 it is the expression for the quarter.
+    """
     if time.is_years:
         return time.sql
     if size == 0:
@@ -150,7 +156,7 @@ def part_of(time: Column, size: int) -> str:
 
 
 def condition_on(time: Column, periods: list[Period]) -> str:
-    """Returns the condition for the rows of a period, or for those from the first to the last of several."""
+    """Returns the condition for the rows of a period, or from the first to the last of several."""
     low, high = periods[0].low, periods[-1].high
     if time.is_years:
         return f"{time.sql} BETWEEN {low[:_YEAR_CHARS]} AND {high[:_YEAR_CHARS]}"

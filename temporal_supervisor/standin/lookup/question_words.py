@@ -13,11 +13,11 @@ _TOKEN = re.compile(r"\d+(?:[.,]\d+)*%?|[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s?\b")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _FILLER_WORDS = """
-a an the of in for on at from to with and or there is are was were do does did be been has have had their its our we
-my please me give show tell us us value values figure figures how much many what which who that this these those
-recorded table column columns data file files it they you i can could between each any all as by into within during over
-only also then so he she his her listed contained according know would like exactly currently altogether across
-about whole given
+a an the of in for on at from to with and or there is are was were do does did be been has have had
+their its our we my please me give show tell us us value values figure figures how much many what
+which who that this these those recorded table column columns data file files it they you i can
+could between each any all as by into within during over only also then so he she his her listed
+contained according know would like exactly currently altogether across about whole given
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
 

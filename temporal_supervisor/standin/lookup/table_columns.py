@@ -29,15 +29,16 @@ _TIME_WORDS = frozenset(
     {"date", "year", "month", "quarter", "week", "day", "time", "period", "when"}
 )
 _UNIT_WORDS = """
-eur usd chf gbp kg g t ton tonne km m cm mm l percent pct thousand million year id no nr number code name
-in per of the
+eur usd chf gbp kg g t ton tonne km m cm mm l percent pct thousand million year id no nr number code
+name in per of the
 """
 _UNITS = frozenset(_UNIT_WORDS.split())
 _KEYS = frozenset({"id", "no", "nr", "number", "code", "key"})
 # What adds up over rows; of other figures, such as prices and rates, a sum says nothing.
 _ADDITIVE_WORDS = """
-quantity qty amount total net gross revenue sale turnover cost unit piece hour order count number visitor tonne
-value spend spent paid fee stock profit income expense budget harvest yield crop weight volume sold
+quantity qty amount total net gross revenue sale turnover cost unit piece hour order count number
+visitor tonne value spend spent paid fee stock profit income expense budget harvest yield crop
+weight volume sold
 """
 _ADDITIVE = frozenset(_ADDITIVE_WORDS.split())
 _RATE_WORDS = (
@@ -48,7 +49,10 @@ _RATES = frozenset(_RATE_WORDS.split())
 
 @dataclass
 class Column:
-    """A column as queries write it; `values` are listed, all of them if it is `whole`; `low` to `high` is its range."""
+    """A column as queries write it.
+
+    `values` are listed, all of them if it is `whole`; `low` to `high` is its range.
+    """
 
     sql: str
     kind: Kind
@@ -74,7 +78,7 @@ class Column:
 
     @property
     def is_key(self) -> bool:
-        """True for numbers that name rows, such as those of orders: nothing is computed from them."""
+        """True for numbers that name rows, as those of orders do: nothing is computed from them."""
         return self.words[-1:] != self.words[:1] and self.words[-1] in _KEYS or self.words == ["id"]
 
     @property
@@ -119,7 +123,7 @@ class DataTable:
 
 
 def read_tables(text: str) -> list[DataTable]:
-    """Returns the tables that a list of tables or a planner's catalogue describes, each name once."""
+    """Returns the tables in a list of tables or a planner's catalogue, each name once."""
     tables: dict[str, DataTable] = {}
     current: DataTable | None = None
     for line in text.splitlines():
@@ -146,7 +150,10 @@ def _typed(name: str, rest: str) -> DataTable | None:
 
 
 def _summed(name: str, rest: str) -> DataTable | None:
-    """Returns the table of `name: values; name: low to high; rows: 8): about`, None for another form."""
+    """Returns the table of `name: values; name: low to high; rows: 8): about`.
+
+    None for another form.
+    """
     table = DataTable(name)
     for part in _inside(rest).split("; "):
         if part.startswith("rows: "):

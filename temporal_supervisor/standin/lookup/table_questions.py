@@ -39,53 +39,23 @@ _COUNTS = ("how many", "number of", "count of", "count")
 _SUMS = ("in total", "in all", "total", "sum", "altogether", "overall", "how much")
 _AVERAGES = ("on average", "average", "mean")
 _LISTS = ("list", "which", "what are", "name", "names of", "show", "give")
-_CHANGES = (
-    *(
-        "change",
-        "changed",
-        "develop",
-        "developed",
-        "grow",
-        "grew",
-        "growth",
-        "rise",
-        "rose",
-        "fall",
-        "fell",
-    ),
-    *(
-        "difference",
-        "increase",
-        "increased",
-        "decrease",
-        "decreased",
-        "go",
-        "went",
-        "evolve",
-        "evolved",
-    ),
+_CHANGE_WORDS = """
+change changed develop developed grow grew growth rise rose fall fell
+difference increase increased decrease decreased go went evolve evolved
+"""
+_CHANGES = tuple(_CHANGE_WORDS.split())
+_LINK_WORDS = (
+    "live, work, sold, sell, made, belong, stand, stored, located, come from, exist, found"
 )
-_LINKS = (
-    "live",
-    "work",
-    "sold",
-    "sell",
-    "made",
-    "belong",
-    "stand",
-    "stored",
-    "located",
-    "come from",
-    "exist",
-    "found",
-)
+_LINKS = tuple(_LINK_WORDS.split(", "))
 
 
 @dataclass(frozen=True)
 class TableAnswer:
     """A way to answer a question: a query over a table, and the words for its result.
 
-    `kind` is the form of the question, `what` names what is asked, `where` says of which rows, empty for all.
+    `kind` is the form of the question, `what` names what is asked, `where` says of which rows,
+    empty for all.
     """
 
     sql: str
@@ -146,7 +116,8 @@ def _changed(reading: TableReading) -> TableAnswer | None:
         [*dict.fromkeys(labels), f"{grain} AS period", f"{value} AS {_alias(number.title)}"]
     )
     alone = "" if adds_up else " HAVING count(*) = 1"
-    sql = f"SELECT {shown} FROM {_source(reading, clauses)} GROUP BY {groups}{alone} ORDER BY {groups}"
+    rows = _source(reading, clauses)
+    sql = f"SELECT {shown} FROM {rows} GROUP BY {groups}{alone} ORDER BY {groups}"
     return _complete_answer(reading, sql, "change", number.title, with_periods=False)
 
 

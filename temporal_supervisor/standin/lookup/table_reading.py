@@ -15,8 +15,10 @@ _BY = frozenset(["by", "per", "each", "every"])
 _AMOUNT_NOUNS = "sale cost revenue expense spend budget harvest yield profit turnover"
 _AMOUNTS_AS_NOUNS = frozenset(_AMOUNT_NOUNS.split())
 _COMPARISONS = {
-    "more than": ">", "greater than": ">", "higher than": ">", "larger than": ">", "above": ">", "over": ">",
-    "less than": "<", "fewer than": "<", "lower than": "<", "smaller than": "<", "below": "<", "under": "<",
+    "more than": ">", "greater than": ">", "higher than": ">", "larger than": ">",
+    "above": ">", "over": ">",
+    "less than": "<", "fewer than": "<", "lower than": "<", "smaller than": "<",
+    "below": "<", "under": "<",
     "at least": ">=", "at most": "<=", "no more than": "<=",
 }  # fmt: skip
 _LACKS = ("without", "no", "missing", "empty", "lack", "lacks")
@@ -155,7 +157,10 @@ def _take_condition(reading: TableReading, column: Column, at: int, size: int) -
 
 
 def _lack_before(words: QuestionWords, at: int) -> int | None:
-    """Returns the place of `without`, `no` or `no value for` before a column's name; None without one."""
+    """Returns the place of `without`, `no` or `no value for` before a column's name.
+
+    None without one.
+    """
     while at > 0 and words.stems[at - 1] in _BETWEEN_LACK_AND_COLUMN:
         at -= 1
     return at - 1 if at > 0 and words.texts[at - 1].lower() in _LACKS else None

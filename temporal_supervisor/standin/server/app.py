@@ -1,4 +1,7 @@
-"""The model server: `POST /v1/messages` from the first to the last byte, as a process or in an event loop."""
+"""The model server: `POST /v1/messages` from the first to the last byte.
+
+It runs as a process or in an event loop.
+"""
 
 import asyncio
 import inspect
@@ -34,9 +37,10 @@ from temporal_supervisor.standin.server.prompt_cache import PromptCache
 from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _TYPES = {
-    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
-    404: "not_found_error", 408: "timeout_error", 409: "conflict_error", 413: "request_too_large",
-    429: "rate_limit_error", 504: "timeout_error", 529: "overloaded_error",
+    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error",
+    403: "permission_error", 404: "not_found_error", 408: "timeout_error", 409: "conflict_error",
+    413: "request_too_large", 429: "rate_limit_error", 504: "timeout_error",
+    529: "overloaded_error",
 }  # fmt: skip
 _BEGUN: dict[str, JsonObject] = {
     "text": {"text": ""},
@@ -46,9 +50,10 @@ _BEGUN: dict[str, JsonObject] = {
 }
 
 Entry = JsonObject
-"""A line of the call log: of a call that was `received`, then of one that was `answered`, `aborted` or `failed`.
+"""A line of the call log: a call was `received`, and later `answered`, `aborted` or `failed`.
 
-`answered`: the last byte of a whole reply was sent; `aborted`: the client left before that. `at` is in Unix seconds.
+`answered`: the last byte of a whole reply was sent; `aborted`: the client left before that. `at` is
+in Unix seconds.
 """
 
 
@@ -75,7 +80,8 @@ class _Exchange:
 class BrainServer:
     """A brain's server: `script` says what its replies meet, `log` gets each entry of the call log.
 
-    It is itself the endpoint of messages, as an ASGI app: a handler would not notice that its client leaves.
+    It is itself the endpoint of messages, as an ASGI app: a handler would not notice that its
+    client leaves.
     """
 
     def __init__(
@@ -238,7 +244,7 @@ def _deltas(block: JsonObject, size: int) -> Iterator[JsonObject]:
 
 
 def _encoded(event: JsonObject) -> bytes:
-    """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as it was written."""
+    """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as written."""
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
@@ -304,7 +310,7 @@ def serve_beside(server: BrainServer) -> str:
 
 @asynccontextmanager
 async def serving(server: BrainServer) -> AsyncIterator[str]:
-    """Serves on a free port for the time of an `async with` block, in this event loop; gives the URL."""
+    """Serves on a free port during an `async with` block, in this event loop; gives the URL."""
     listener, url = listen()
     process = _Server(server, shutdown=0)
     task = asyncio.create_task(process.serve(sockets=[listener]))

@@ -1,7 +1,8 @@
-"""The prompt cache as the API bills it: prefixes up to breakpoints, written once, readable a moment later.
+"""The prompt cache as the API bills it: prefixes up to breakpoints, written once, readable soon.
 
-A request is read as blocks: tools, system, messages. An entry is written at each breakpoint (`cache_control`) whose
-prefix is long enough; a breakpoint finds the longest entry at itself or up to 20 blocks before it.
+A request is read as blocks: tools, system, messages. An entry is written at each breakpoint
+(`cache_control`) whose prefix is long enough; a breakpoint finds the longest entry at itself or up
+to 20 blocks before it.
 """
 
 import hashlib
@@ -29,7 +30,10 @@ class _Block:
 
 @dataclass(frozen=True)
 class CacheBill:
-    """A request's input, divided as it is paid; `marks` are the breakpoints written once the reply begins."""
+    """A request's input, divided as it is paid.
+
+    `marks` are the breakpoints that are written once the reply begins.
+    """
 
     total: int
     read: int

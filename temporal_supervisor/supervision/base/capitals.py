@@ -16,15 +16,16 @@ WORD = re.compile(r"[^\W\d_](?:[\w’'&-]*[^\W_])?")
 _BEFORE_FIGURE = re.compile(r"[*]{0,2},?\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]?[*]{0,2}\s?[-+$€£~(]?\d")
 # fmt: off
 _VERBS = frozenset([
-    "is", "was", "has", "had", "are", "were", "have", "grew", "rose", "fell", "led", "leads", "took", "takes", "won",
-    "wins", "reached", "recorded", "lost", "gained", "came", "showed", "shows", "saw", "remains", "remained", "became",
-    "stands", "stood", "ranks", "ranked", "reports", "reported", "made", "makes", "produced", "produces", "generated",
-    "generates", "employs", "employed", "sold", "sells", "delivers", "delivered", "accounted", "accounts", "topped",
-    "tops", "overtook",
+    "is", "was", "has", "had", "are", "were", "have", "grew", "rose", "fell", "led", "leads",
+    "took", "takes", "won", "wins", "reached", "recorded", "lost", "gained", "came", "showed",
+    "shows", "saw", "remains", "remained", "became", "stands", "stood", "ranks", "ranked",
+    "reports", "reported", "made", "makes", "produced", "produces", "generated", "generates",
+    "employs", "employed", "sold", "sells", "delivers", "delivered", "accounted", "accounts",
+    "topped", "tops", "overtook",
 ])
 NO_NAME_ENDINGS = (
-    "ly", "ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "age", "ism", "ship", "ure", "ues", "ings",
-    "ths",
+    "ly", "ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "age", "ism", "ship", "ure",
+    "ues", "ings", "ths",
 )
 # fmt: on
 

@@ -8,7 +8,8 @@ NAME_SHOWN_BYTES = 60  # an id or a name in a message: what a model sends in its
 _MARK = "…"
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _ANSI = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?"
+    r"|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
 )
 # C0 and C1 controls; zero-width, direction-changing and tag characters, in which instructions can
 # be hidden. Joiners (\u200c and \u200d) stay: letters of some scripts and many emoji need them.

@@ -198,7 +198,8 @@ class TimeAndBudget:
     def spent_line(self) -> str:
         """Returns one line on the spent and the total budget."""
         used, limit, free = self.ledger.spent, self.budget, self.ledger.free.tokens
-        line = f"{used.tokens:,} of {'any number of' if limit.tokens is None else f'{limit.tokens:,}'} tokens spent"
+        most = "any number of" if limit.tokens is None else f"{limit.tokens:,}"
+        line = f"{used.tokens:,} of {most} tokens spent"
         if (
             limit.tokens is not None
             and free is not None
@@ -215,7 +216,8 @@ class TimeAndBudget:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
         if deadline is not None and self._started_at + deadline + self._held <= self._now():
             raise ValueError(
-                "the new deadline has passed already: it counts from the run's start, or its last reset"
+                "the new deadline has passed already: "
+                "it counts from the run's start, or its last reset"
             )
         if budget is not None:
             self._ceilings.check_totals(budget.tokens, budget.usd)

@@ -22,10 +22,10 @@ class ArtifactRef(Model):
 
 Outcome = Literal["done", "partial"]
 Grounding = Literal["tools", "knowledge"]
-"""What a finding is built on: outputs of tools and its brief, or the model's own knowledge, which code can't check.
+"""The ground of a finding: outputs of tools and its brief, or the model's own knowledge.
 
-The second is what a role declares, or what code finds where tools brought no data and the brief
-held none.
+Code cannot check knowledge. A role declares it, or code finds it where tools brought no data and
+the brief held none.
 """
 
 

@@ -74,7 +74,7 @@ class Hold(NamedTuple):
 
 
 class ProviderBreaker:
-    """Opens after BREAKER_FAILURES outages in a row, or at one that names a wait of a cool-down or more.
+    """Opens after BREAKER_FAILURES outages in a row, or at one with a wait of a cool-down or more.
 
     In a row is not enough where many calls are under way, of which five may fail one after the
     other by bad luck: of the calls that were decided within BREAKER_RECENT, BREAKER_SHARE must have

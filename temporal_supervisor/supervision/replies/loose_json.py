@@ -12,7 +12,8 @@ from typing import Any
 
 from temporal_supervisor.supervision.base.json_object import JsonObject
 
-READ_CHARS = 200_000  # of one text by the tolerant reader: ten times the longest plan; strict JSON is read at any length
+# Of one text by the tolerant reader: ten times the longest plan. Strict JSON is read at any length.
+READ_CHARS = 200_000
 _DEPTH = 60  # of JSON in JSON: forms have ten
 _STARTS_TRIED = 20  # brackets at which JSON may begin: each is read once
 
@@ -185,7 +186,7 @@ class LooseReader:
             if self._text.startswith(tripled, self._at):
                 return self._tripled(tripled)
         closing, written = _QUOTES[opened], list[str]()
-        # Within a text a plain double quote is always written with a backslash, other quotes rarely are.
+        # Within a text a double quote is always written with a backslash, other quotes rarely are.
         may_stand_within = opened != '"'
         self._at += 1
         while sign := self._sign():

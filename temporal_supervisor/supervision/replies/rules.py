@@ -28,7 +28,8 @@ RULES = (
     ),
     Rule(
         "a call after [TOOL_CALLS]",
-        "Mistral: [TOOL_CALLS] and a list; since version 11 of its tokenizer a name, [ARGS] and JSON",
+        "Mistral: [TOOL_CALLS] and a list; "
+        "since version 11 of its tokenizer a name, [ARGS] and JSON",
         "written_calls",
     ),
     Rule(

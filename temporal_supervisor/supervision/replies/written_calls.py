@@ -17,7 +17,8 @@ from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.replies.loose_json import LooseReader, value_at
 from temporal_supervisor.supervision.replies.rules import SQL_RULE
 
-READ_CHARS = 32_000  # of a reply: a call stands near its beginning, and a page of text before it is no call's
+# Of a reply: a call is near its beginning, and a page of text before it is no call's.
+READ_CHARS = 32_000
 _CANDIDATES = 20  # places of one text that are looked at
 _PROSE_CHARS = 40  # of text before a call that was made already: then the text is about it
 _NAME = r"[A-Za-z][\w.:-]{0,80}"
@@ -257,7 +258,7 @@ SHAPES = (
         _json,
     ),
 )
-"""The ways of writing calls; `temporal_supervisor.supervision.replies.rules` names their sources."""
+"""The ways of writing calls; `supervision.replies.rules` names their sources."""
 
 
 def _candidates(text: str) -> Iterator[tuple[int, Shape, re.Match[str]]]:
@@ -365,7 +366,8 @@ def _plain_name(name: str) -> str:
 # --- Citations ------------------------------------------------------------------------------------
 
 _SQL = re.compile(
-    r"^[ \t]*+`{3,}[ \t]*(?:sql|duckdb|postgresql|postgres|sqlite)[ \t]*\n(?P<sql>(?:[^`]|`(?!``))*+)(?:`{3,}|\Z)",
+    r"^[ \t]*+`{3,}[ \t]*(?:sql|duckdb|postgresql|postgres|sqlite)[ \t]*\n"
+    r"(?P<sql>(?:[^`]|`(?!``))*+)(?:`{3,}|\Z)",
     re.MULTILINE | re.IGNORECASE,
 )
 _BARE_SQL = re.compile(

@@ -112,7 +112,10 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
         return without
     gaps = without.gaps
     few = limits.STATUS_PAGE
-    counted = f"of {len(reports)} subtasks and {len(gaps)} gaps the first {few} are here, all in the stored result"
+    counted = (
+        f"of {len(reports)} subtasks and {len(gaps)} gaps the first {few} are here, "
+        "all in the stored result"
+    )
     fields |= {
         "gaps": gaps[:few],
         "subtasks": reports[:few],

@@ -60,7 +60,8 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
         "faint",
     ),
     "plan_accepted": (
-        "plan with {subtasks:subtask}[revision? (revision {revision})][expected?, expected: {expected}]",
+        "plan with {subtasks:subtask}[revision? (revision {revision})]"
+        "[expected?, expected: {expected}]",
         "good",
     ),
     "plan_rejected": ("the plan can't run: {problems}", "bad"),
