@@ -32,11 +32,11 @@ _LEAST_STEM = 3
 _ENDING_LETTERS = "e s y d es ed er ers ing ings ion ions ies ied ly al ment ments"
 _ENDINGS = frozenset(["", *_ENDING_LETTERS.split()])
 _IRREGULAR_FORMS = """
-fall fell fallen; rise rose risen; grow grew grown; begin began begun; leave left; lead led; sell
-sold sale; buy bought; pay paid; break broke broken; take took taken; give gave given; make made;
-hold held; lose lost; win won; write wrote written; build built; send sent; meet met; say said;
-speak spoke spoken; run ran; stop stopped stopping; choose chose chosen; become became; drop dropped
-dropping; cut; keep kept; shut; stand stood; spend spent; bring brought; get got
+fall fell fallen; rise rose risen; grow grew grown; begin began begun; leave left; lead led;
+sell sold sale; buy bought; pay paid; break broke broken; take took taken; give gave given;
+make made; hold held; lose lost; win won; write wrote written; build built; send sent; meet met;
+say said; speak spoke spoken; run ran; stop stopped stopping; choose chose chosen; become became;
+drop dropped dropping; cut; keep kept; shut; stand stood; spend spent; bring brought; get got
 """
 
 
