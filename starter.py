@@ -12,7 +12,9 @@ from typing import Annotated
 try:
     import typer
 except ModuleNotFoundError as missing:
-    raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
+    raise SystemExit(
+        f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor"
+    ) from None
 
 from temporal_supervisor.console.base.command import Access, access
 from temporal_supervisor.console.base.terminal import Report, print_out
@@ -22,7 +24,11 @@ from temporal_supervisor.console.commands import report_commands as reports
 from temporal_supervisor.console.commands import store_commands as stores
 from temporal_supervisor.console.commands.again.again_commands import fork, rerun
 from temporal_supervisor.console.commands.doctor import examine
-from temporal_supervisor.console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
+from temporal_supervisor.console.commands.evidence_commands import (
+    artifacts_report,
+    print_artifact,
+    verify_run,
+)
 from temporal_supervisor.console.commands.inspect_command import inspect_files
 from temporal_supervisor.console.commands.reading.docs_command import docs_report
 from temporal_supervisor.console.commands.reading.examples_command import examples_report
@@ -50,9 +56,13 @@ app = typer.Typer(
 def settings(
     address: Annotated[str | None, typer.Option(help="the Temporal server, host:port")] = None,
     namespace: Annotated[str | None, typer.Option(help="the Temporal namespace")] = None,
-    env_file: Annotated[Path | None, typer.Option(help="settings, instead of .env beside this program")] = None,
+    env_file: Annotated[
+        Path | None, typer.Option(help="settings, instead of .env beside this program")
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="show where an error came from")] = False,
-    version: Annotated[bool, typer.Option("--version", help="print the version", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="print the version", is_eager=True)
+    ] = False,
 ) -> None:
     """Connection and debugging."""
     if version:
@@ -88,7 +98,9 @@ app.command("repair")(command(repair))
 @command
 async def _teams(
     access: Access,
-    team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, with all its data")] = None,
+    team: Annotated[
+        str | None, typer.Argument(metavar="TEAM", help="only this one, with all its data")
+    ] = None,
     name: Annotated[
         str | None,
         typer.Argument(help="`new NAME --data FOLDER`, `copy NAME`, `goals NAME`, `pin NAME`"),
@@ -97,8 +109,12 @@ async def _teams(
         list[Path] | None,
         typer.Option(help="a folder or file for a new team; may be repeated"),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="ask MCP servers what they offer, too")] = False,
-    ask: Annotated[str | None, typer.Option(metavar="GOAL", help="say which role of TEAM would take it")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="ask MCP servers what they offer, too")
+    ] = False,
+    ask: Annotated[
+        str | None, typer.Option(metavar="GOAL", help="say which role of TEAM would take it")
+    ] = None,
 ) -> Report | int:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
     # loads the tools' libraries: 0.3 s
@@ -121,7 +137,9 @@ async def _teams(
 async def _tool(
     access: Access,
     name: Annotated[str, typer.Argument(metavar="TEAM/TOOL", help="a tool as `teams` lists it")],
-    arguments: Annotated[str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')] = None,
+    arguments: Annotated[
+        str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')
+    ] = None,
 ) -> int:
     """Try a tool without a run: print its schema, or its output for these arguments."""
     from temporal_supervisor.console.commands.team_commands import try_tool
@@ -142,8 +160,12 @@ app.command("examples")(command(examples_report))
 @command
 async def _mcp(
     access: Access,
-    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="over HTTP, with a token")] = None,
-    allow_host: Annotated[list[str] | None, typer.Option(help="a name of this host, beyond loopback")] = None,
+    http: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="over HTTP, with a token")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="a name of this host, beyond loopback")
+    ] = None,
     no_decide: Annotated[
         bool,
         typer.Option(
@@ -193,14 +215,18 @@ app.command("serve")(serve)
 async def _codec(
     access: Access,
     port: Annotated[int, typer.Option(min=1, max=65535, help="on 127.0.0.1")] = 8081,
-    ui: Annotated[str | None, typer.Option(help="the Web UI whose pages may ask; default: that of `serve`")] = None,
+    ui: Annotated[
+        str | None, typer.Option(help="the Web UI whose pages may ask; default: that of `serve`")
+    ] = None,
 ) -> int:
     """Decrypt histories for the Web UI and the `temporal` CLI until Ctrl-C, with the keys of SUPERVISOR_KEYS_FILE."""
     from temporal_supervisor.console.commands.codec_command import serve_codec
 
     running = read_record()
     page = ui or (running and running.ui) or "http://localhost:8233"
-    return await serve_codec(access.settings.keys, port, page, access.settings.secret("codec_token"))
+    return await serve_codec(
+        access.settings.keys, port, page, access.settings.secret("codec_token")
+    )
 
 
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

@@ -12,7 +12,9 @@ from typing import Any
 try:
     from temporalio.client import Client
 except ModuleNotFoundError as missing:
-    raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor-worker") from None
+    raise SystemExit(
+        f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor-worker"
+    ) from None
 
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.tool_calls import ToolActivities
@@ -50,7 +52,12 @@ from temporal_supervisor.runtime.settings import Settings, load_settings
 from temporal_supervisor.runtime.watchdog import Watchdog, stop_by_signal
 from temporal_supervisor.runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+from temporal_supervisor.supervision.base.queues import (
+    MODEL_QUEUE,
+    OUTWARD_QUEUE,
+    TOOLS_QUEUE,
+    WORKFLOW_QUEUE,
+)
 from temporal_supervisor.supervision.contract.team import is_name
 from temporal_supervisor.supervision.provider.endpoint_facts import EndpointFacts
 from workflows.eval_workflow import EvalWorkflow

@@ -47,16 +47,29 @@ _SHOWN = {
 
 _meter = metrics.get_meter(spans.SCOPE)
 _tokens = _meter.create_histogram(
-    spans.TOKEN_USAGE, "{token}", "tokens of model calls", explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS
+    spans.TOKEN_USAGE,
+    "{token}",
+    "tokens of model calls",
+    explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS,
 )
 _seconds = _meter.create_histogram(
-    spans.OPERATION_DURATION, "s", "time of model and tool calls", explicit_bucket_boundaries_advisory=_SECOND_BUCKETS
+    spans.OPERATION_DURATION,
+    "s",
+    "time of model and tool calls",
+    explicit_bucket_boundaries_advisory=_SECOND_BUCKETS,
 )
 _run_seconds = _meter.create_histogram(
-    spans.RUN_DURATION, "s", "time from start to end of runs", explicit_bucket_boundaries_advisory=_RUN_BUCKETS
+    spans.RUN_DURATION,
+    "s",
+    "time from start to end of runs",
+    explicit_bucket_boundaries_advisory=_RUN_BUCKETS,
 )
-_usd = _meter.create_counter(spans.USD, "{USD}", "dollars of model calls, as far as prices are known")
-_retries = _meter.create_counter(spans.RETRIES, "{attempt}", "attempts of activities after the first, by operation")
+_usd = _meter.create_counter(
+    spans.USD, "{USD}", "dollars of model calls, as far as prices are known"
+)
+_retries = _meter.create_counter(
+    spans.RETRIES, "{attempt}", "attempts of activities after the first, by operation"
+)
 
 
 @dataclass
@@ -74,7 +87,9 @@ class _Step:
 
     def log(self, end: str, **more: object) -> None:
         """Writes a line to the log: `model call done`."""
-        words = {spans.CHAT: "model call", spans.EXECUTE_TOOL: "tool call"}.get(self.operation, self.operation)
+        words = {spans.CHAT: "model call", spans.EXECUTE_TOOL: "tool call"}.get(
+            self.operation, self.operation
+        )
         shown = {word: self.facts[name] for name, word in _SHOWN.items() if name in self.facts}
         if shown.get("attempt") == 1:
             del shown["attempt"]
@@ -98,7 +113,11 @@ def activity_step(argument: object, parent_of: ParentOf, *, content: bool) -> It
         return
     name, operation, facts = _step_of(info.activity_type, argument)
     workflow_id = info.workflow_id or ""
-    facts |= {spans.OPERATION: operation, spans.CONVERSATION: run.run_id, spans.ATTEMPT: info.attempt}
+    facts |= {
+        spans.OPERATION: operation,
+        spans.CONVERSATION: run.run_id,
+        spans.ATTEMPT: info.attempt,
+    }
     if place := workflow_id.removeprefix(run.run_id).strip("/"):
         facts[spans.PLACE] = place
     step, began = _Step(run, operation, parent_of, content, facts), time.monotonic()
@@ -109,12 +128,18 @@ def activity_step(argument: object, parent_of: ParentOf, *, content: bool) -> It
         _retries.add(1, {spans.OPERATION: operation})
     parent = parent_of(run.run_id, run.first_run_id, spans.place_of(workflow_id, run.run_id))
     kind = trace.SpanKind.CLIENT if operation == spans.CHAT else trace.SpanKind.INTERNAL
-    span = trace.INVALID_SPAN if parent is None else trace.get_tracer(spans.SCOPE).start_span(name, parent, kind)
+    span = (
+        trace.INVALID_SPAN
+        if parent is None
+        else trace.get_tracer(spans.SCOPE).start_span(name, parent, kind)
+    )
     try:
         with trace.use_span(span, record_exception=False, set_status_on_exception=False):
             yield
     except BaseException as error:
-        facts[spans.ERROR] = (isinstance(error, ApplicationError) and error.type) or type(error).__name__
+        facts[spans.ERROR] = (isinstance(error, ApplicationError) and error.type) or type(
+            error
+        ).__name__
         raise
     finally:
         _step.reset(token)
@@ -135,7 +160,11 @@ def _step_of(activity_type: str, argument: object) -> tuple[str, str, Facts]:
     name, operation, facts = activity_type, activity_type, Facts()
     if isinstance(argument, SupervisorCall | TurnInput):
         name, operation = f"{spans.CHAT} {argument.model}", spans.CHAT
-        facts = {spans.PROVIDER: _PROVIDER, spans.REQUEST_MODEL: argument.model, spans.CALL: argument.terms.step}
+        facts = {
+            spans.PROVIDER: _PROVIDER,
+            spans.REQUEST_MODEL: argument.model,
+            spans.CALL: argument.terms.step,
+        }
     elif isinstance(argument, ToolInput):
         name, operation = f"{spans.EXECUTE_TOOL} {argument.call.name}", spans.EXECUTE_TOOL
         facts = {spans.TOOL: argument.call.name, spans.TOOL_CALL: argument.call.call_id}
@@ -178,7 +207,9 @@ def show_text(name: str, text: object) -> None:
     """Adds a text to the span of this attempt, if spans may contain texts."""
     span, step = trace.get_current_span(), _step.get(None)
     if step and step.content and span.is_recording():
-        span.set_attribute(name, text if isinstance(text, str) else json.dumps(text, ensure_ascii=False))
+        span.set_attribute(
+            name, text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+        )
 
 
 def record_run_end(
@@ -188,7 +219,11 @@ def record_run_end(
     place, end = spans.place_of(workflow_id, run.run_id), ended_at.isoformat()
     for report in result.subtasks:
         if report.workflow_id and report.started_at:
-            facts: Facts = {spans.AGENT: report.role, spans.ATTEMPTS: report.attempts, spans.STATUS: report.state}
+            facts: Facts = {
+                spans.AGENT: report.role,
+                spans.ATTEMPTS: report.attempts,
+                spans.STATUS: report.state,
+            }
             facts |= {spans.ERROR: report.error.type} if report.error else {}
             times = (report.started_at, report.finished_at or end)
             at = spans.place_of(report.workflow_id, run.run_id)
@@ -207,7 +242,13 @@ def record_run_end(
 
 
 def _write_span(
-    run: RunRef, operation: str, name: str, place: str, above: str | None, facts: Facts, times: tuple[str, str]
+    run: RunRef,
+    operation: str,
+    name: str,
+    place: str,
+    above: str | None,
+    facts: Facts,
+    times: tuple[str, str],
 ) -> None:
     """Writes a span whose id its children already know."""
     step = _step.get(None)
@@ -216,7 +257,9 @@ def _write_span(
         return
     began, ended = (int(datetime.fromisoformat(at).timestamp() * 1e9) for at in times)
     ids = context.set_value(spans.TRACE_ID_KEY, spans.trace_id(run.run_id, run.first_run_id))
-    token = context.attach(context.set_value(spans.SPAN_ID_KEY, spans.span_id(run.first_run_id, place), ids))
+    token = context.attach(
+        context.set_value(spans.SPAN_ID_KEY, spans.span_id(run.first_run_id, place), ids)
+    )
     try:
         span = trace.get_tracer(spans.SCOPE).start_span(
             f"{operation} {name}", parent if above else Context(), start_time=began

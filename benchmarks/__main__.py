@@ -45,10 +45,15 @@ async def measure(system: System, model: BenchModel, row: Row, base: str) -> dic
     await asyncio.sleep(_SETTLE)
     if (calls := len(model.answered())) != row.model_calls:
         raise ValueError(f"{calls} model calls were answered where {row.model_calls} were due")
-    spent = [1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)]
+    spent = [
+        1000 * (cpu_seconds(pid) - old) / row.model_calls
+        for pid, old in zip(pids, before, strict=True)
+    ]
     first_call = min(entry["at"] for entry in model.log) - began
     wall = statistics.median(took)
-    return dict(zip(_COLUMNS, [wall, wall - row.critical_path, *spent, 1000 * first_call], strict=True))
+    return dict(
+        zip(_COLUMNS, [wall, wall - row.critical_path, *spent, 1000 * first_call], strict=True)
+    )
 
 
 def report(seen: Seen) -> str:
@@ -56,14 +61,16 @@ def report(seen: Seen) -> str:
     header = ["row", "system", *_COLUMNS, *_TO_FLOOR]
     lines = [header, ["---"] * len(header)]
     medians = {
-        at: {name: statistics.median(row[name] for row in rows) for name in _COLUMNS} for at, rows in seen.items()
+        at: {name: statistics.median(row[name] for row in rows) for name in _COLUMNS}
+        for at, rows in seen.items()
     }
     for (row, system), own in medians.items():
         cells = [format(own[name], form) for name, form in _COLUMNS.items()]
         floor = medians.get((row, "floor"))
         if floor and system != "floor":
             cells += [
-                f"{sum(own[n] for n in parts) / sum(floor[n] for n in parts):.2f}" for parts in _TO_FLOOR.values()
+                f"{sum(own[n] for n in parts) / sum(floor[n] for n in parts):.2f}"
+                for parts in _TO_FLOOR.values()
             ]
         lines.append([row, system, *cells])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -71,7 +78,9 @@ def report(seen: Seen) -> str:
 
 def main() -> None:
     """Exit codes: 0 measured, else something did not run."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what a run costs.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure what a run costs."
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
     options = parser.parse_args()
     rows = [row for row in ROWS if options.only in row.name]
@@ -82,7 +91,10 @@ async def _run(rows: list[Row], folder: str | None) -> int:
     """Starts everything, measures all rows, the systems in turn, and ends everything. Returns the exit code."""
     floor = Path(folder).absolute() / _FLOOR if folder else None
     if floor and not floor.is_file():
-        raise CommandFailed(BAD_INPUT, f"{floor} does not exist: SUPERVISOR_BENCH_FLOOR names the folder that has it")
+        raise CommandFailed(
+            BAD_INPUT,
+            f"{floor} does not exist: SUPERVISOR_BENCH_FLOOR names the folder that has it",
+        )
     write_stderr(f"floor: {floor or 'none'}")
     seen: Seen = {}
     async with scene() as place:
@@ -96,10 +108,14 @@ async def _run(rows: list[Row], folder: str | None) -> int:
                 for system in systems[:: -1 if repetition % 2 else 1]:
                     if system.name == "floor" and row.tool == LONG:
                         continue
-                    sample = await measure(system, place.model, row, f"{system.name}-{number}-{repetition}")
+                    sample = await measure(
+                        system, place.model, row, f"{system.name}-{number}-{repetition}"
+                    )
                     seen.setdefault((row.name, system.name), []).append(sample)
                     at, load = f"{datetime.now(UTC):%H:%M:%S} {repetition + 1}", os.getloadavg()[0]
-                    write_stderr(f"{at}  {row.name}, {system.name}: {sample['wall s']:.2f} s (load {load:.1f})")
+                    write_stderr(
+                        f"{at}  {row.name}, {system.name}: {sample['wall s']:.2f} s (load {load:.1f})"
+                    )
     sys.stdout.write(report(seen))
     return DONE
 

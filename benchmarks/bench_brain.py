@@ -12,7 +12,12 @@ import re
 from collections.abc import Iterator
 
 from temporal_supervisor.standin.extract.schema_fill import Filler
-from temporal_supervisor.standin.server.api_reply import ApiReply, json_reply, text_reply, tool_block
+from temporal_supervisor.standin.server.api_reply import (
+    ApiReply,
+    json_reply,
+    text_reply,
+    tool_block,
+)
 from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.supervision.base.json_object import JsonObject
 
@@ -41,7 +46,9 @@ def _reply(request: ApiRequest) -> ApiReply:
     if request.turns < int(task["t"]):
         query = {"query": f"q{task['i']}.{request.turns}"}
         return ApiReply([tool_block(task["tool"], query)], "tool_use")
-    return text_reply(f"Answer of part {task['i']}. [[done i={task['i']} n={task['n']} run={task['run']}]]")
+    return text_reply(
+        f"Answer of part {task['i']}. [[done i={task['i']} n={task['n']} run={task['run']}]]"
+    )
 
 
 def markers(text: str, kind: str) -> Iterator[Fields]:
@@ -59,7 +66,9 @@ def _plan(bench: Fields) -> JsonObject:
     for i in range(1, _parts(bench) + 1):
         text = f"Do part {i} of the job. [[task i={i} {fields}]]"
         after = first if i > len(first) else []
-        subtasks.append({"id": f"t{i}", "description": text, "objective": text, "depends_on": after})
+        subtasks.append(
+            {"id": f"t{i}", "description": text, "objective": text, "depends_on": after}
+        )
     return {"subtasks": subtasks, "tasks": subtasks}
 
 
@@ -69,4 +78,6 @@ def _parts(bench: Fields) -> int:
 
 def _answer(text: str, bench: Fields) -> str:
     done = {fields["i"] for fields in markers(text, "done")}
-    return f"Synthesis of {len(done)}/{_parts(bench)}: " + " ".join(f"part{i}" for i in sorted(done, key=int))
+    return f"Synthesis of {len(done)}/{_parts(bench)}: " + " ".join(
+        f"part{i}" for i in sorted(done, key=int)
+    )

@@ -62,7 +62,9 @@ class Tasks:
                 self.longest = max(self.longest, at - begun)
                 if workflow_id in self.roots and begun > self.killed:
                     self.stood_still.setdefault(workflow_id, at - self.killed)
-            elif kind in _FAULTS and begun > self.killed:  # it was not waiting for the killed process, or at work there
+            elif (
+                kind in _FAULTS and begun > self.killed
+            ):  # it was not waiting for the killed process, or at work there
                 self.failed.append(f"{workflow_id}: {attributes}")
             elif kind in _FAULTS and workflow_id in self.roots and begun and at > self.killed:
                 self.at_work.append(workflow_id)
@@ -70,7 +72,9 @@ class Tasks:
 
 def main() -> None:
     """Exit codes: 0 all sizes hold, else one does not."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description="Run the largest sizes.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.large", description="Run the largest sizes."
+    )
     parser.add_argument("--only", action="append", choices=list(SIZES), help="may be repeated")
     sizes = parser.parse_args().only or list(SIZES)
     exit_now(perform(Access(), lambda: _run(sizes)))
@@ -97,7 +101,9 @@ async def _cross(project: System, model: BenchModel, row: Row, base: str) -> dic
     began = time.time()
     results: list[Any] = []
     async with project.worker:
-        handles = [await project.start(row, f"{base}-{number}", **_MORE) for number in range(row.runs)]
+        handles = [
+            await project.start(row, f"{base}-{number}", **_MORE) for number in range(row.runs)
+        ]
         waiting = asyncio.gather(*(handle.result() for handle in handles), return_exceptions=True)
         while not waiting.done() and len(model.answered()) < row.model_calls // 2:  # noqa: ASYNC110 - its log is looked at
             await asyncio.sleep(_LOOK)
@@ -109,7 +115,9 @@ async def _cross(project: System, model: BenchModel, row: Row, base: str) -> dic
         wall = time.time() - began
         tasks.roots = [handle.id for handle in handles]
         for handle in handles:
-            agents = [f"{handle.id}/t{number}/1" for number in range(1, min(row.agents, _AGENTS_READ) + 1)]
+            agents = [
+                f"{handle.id}/t{number}/1" for number in range(1, min(row.agents, _AGENTS_READ) + 1)
+            ]
             for workflow_id in (handle.id, *agents):
                 with contextlib.suppress(RPCError):  # a run that failed early has no such agents
                     await tasks.read(project.client, workflow_id)
@@ -119,7 +127,13 @@ async def _cross(project: System, model: BenchModel, row: Row, base: str) -> dic
     whole = sum(result["status"] == "completed" and holds_all(row, result) for result in ended)
     answered = model.answered()
     holds = whole == row.runs and tasks.longest <= LONGEST_TASK and not tasks.failed
-    seen = {"name": row.name, "whole": whole, "runs": row.runs, "wall": wall, "first_call": first_call}
+    seen = {
+        "name": row.name,
+        "whole": whole,
+        "runs": row.runs,
+        "wall": wall,
+        "first_call": first_call,
+    }
     return {**seen, "repeated": len(answered) - len(set(answered)), "holds": holds, **asdict(tasks)}
 
 

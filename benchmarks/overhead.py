@@ -64,14 +64,18 @@ def think(request: ApiRequest) -> ApiReply:
         return text_reply("All pages are read, and none has it.")
     count = int(request.prompt.partition(_WIDE)[2].partition("]")[0])
     calls = [tool_block(LONG, {"query": f"q{number}"}) for number in range(count)]
-    return ApiReply([{**call, "id": f"{call['id']}_{number}"} for number, call in enumerate(calls)], "tool_use")
+    return ApiReply(
+        [{**call, "id": f"{call['id']}_{number}"} for number, call in enumerate(calls)], "tool_use"
+    )
 
 
 def cost_of(log: list[dict[str, Any]], seconds: float) -> Cost:
     """Returns the sum of all answered calls in the model server's log."""
     usages = [entry["usage"] for entry in log if entry["event"] == "answered"]
     cached = sum(usage.get("cache_read_input_tokens", 0) for usage in usages)
-    fresh = sum(usage["input_tokens"] + usage.get("cache_creation_input_tokens", 0) for usage in usages)
+    fresh = sum(
+        usage["input_tokens"] + usage.get("cache_creation_input_tokens", 0) for usage in usages
+    )
     written = sum(usage["output_tokens"] for usage in usages)
     return Cost(len(usages), cached + fresh, cached, written, seconds)
 
@@ -177,7 +181,9 @@ async def _by_loop(model: BenchModel, goal: str) -> Cost:
 
 
 async def _counted(model: BenchModel, seconds: float) -> Cost:
-    await asyncio.sleep(_LATENCY)  # the server writes a call into its log after it has sent the reply
+    await asyncio.sleep(
+        _LATENCY
+    )  # the server writes a call into its log after it has sent the reply
     return cost_of(model.log, seconds)
 
 

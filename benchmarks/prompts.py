@@ -106,7 +106,9 @@ async def sent(window: int | None = None) -> list[tuple[str, dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as folder:
         async with own_server() as client, serving_model(BrainServer(listening)) as url:
             windows = {"*": window} if window else {}
-            settings = settings_for(url, folder, teams_dir=BUILTIN_TEAMS, model="standin", model_window=windows)
+            settings = settings_for(
+                url, folder, teams_dir=BUILTIN_TEAMS, model="standin", model_window=windows
+            )
             request = RunRequest(goal=_SHORT_GOAL if window else GOAL, team="almanac")
             async with serving(client, settings):
                 run, queue = SupervisorWorkflow.run, "supervisor"
@@ -125,15 +127,23 @@ def _fenced(title: str, text: str, language: str = "text") -> str:
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "\n\n".join(block.get("text") or json.dumps(block, ensure_ascii=False) for block in content)
+    return "\n\n".join(
+        block.get("text") or json.dumps(block, ensure_ascii=False) for block in content
+    )
 
 
 def _section(step: str, body: dict[str, Any]) -> str:
     parts = [f"## `{step}`\n", _fenced("System", _text(body.get("system", "")))]
     if tools := body.get("tools"):
-        listed = [f"{tool['name']}: {tool['description']}\n{json.dumps(tool['input_schema'])}" for tool in tools]
+        listed = [
+            f"{tool['name']}: {tool['description']}\n{json.dumps(tool['input_schema'])}"
+            for tool in tools
+        ]
         parts.append(_fenced("Tools", "\n\n".join(listed)))
-    parts += [_fenced(message["role"].capitalize(), _text(message["content"])) for message in body["messages"]]
+    parts += [
+        _fenced(message["role"].capitalize(), _text(message["content"]))
+        for message in body["messages"]
+    ]
     if form := body.get("output_config", {}).get("format"):
         parts.append(_fenced("Form of the reply", json.dumps(form["schema"], indent=1), "json"))
     return "\n".join(parts)

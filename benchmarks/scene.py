@@ -127,7 +127,9 @@ class System:
     async def start(self, row: Row, run_id: str, **more: Any) -> WorkflowHandle[Any, Any]:
         """Starts a run; `more` is for its request."""
         request = {"goal": row.goal(run_id), **self.options, **more}
-        return await self.client.start_workflow(self.workflow, request, id=run_id, task_queue=self.queue)
+        return await self.client.start_workflow(
+            self.workflow, request, id=run_id, task_queue=self.queue
+        )
 
     async def run(self, row: Row, base: str) -> list[float]:
         """Runs a row, and returns how many seconds each run took; run ids start with `base`.
@@ -149,7 +151,9 @@ class System:
 class Scene:
     """What serves a measurement: a model for all systems, and a Temporal server for each; everything is in `folder`."""
 
-    def __init__(self, folder: Path, stack: AsyncExitStack, brain: Callable[[ApiRequest], ApiReply]) -> None:
+    def __init__(
+        self, folder: Path, stack: AsyncExitStack, brain: Callable[[ApiRequest], ApiReply]
+    ) -> None:
         self.stack = stack
         self.model = BenchModel(brain)
         self._folder = folder
@@ -165,12 +169,22 @@ class Scene:
             "TEMPORAL_ADDRESS": server.address,
         }
         worker = self._process("project", ["-m", "worker_main"], "worker ready", variables)
-        return System("project", worker, server.pid, client, "SupervisorWorkflow", "supervisor", _OPTIONS)
+        return System(
+            "project", worker, server.pid, client, "SupervisorWorkflow", "supervisor", _OPTIONS
+        )
 
     async def floor(self, script: Path) -> System:
         """Returns a minimal system on the same SDK, with the settings that were fastest for it."""
         server, client = await self._temporal("floor")
-        words = [str(script), "worker", "--target", server.address, "--llm", self.model.url, *_FLOOR_SETTINGS]
+        words = [
+            str(script),
+            "worker",
+            "--target",
+            server.address,
+            "--llm",
+            self.model.url,
+            *_FLOOR_SETTINGS,
+        ]
         worker = self._process("floor", words, "ready", {"REF_QUEUE": "floor"})
         return System("floor", worker, server.pid, client, "Supervisor", "floor", {"opts": {}})
 
@@ -179,12 +193,23 @@ class Scene:
         info = await self.stack.enter_async_context(server)
         return info, await connect(address=info.address, wait=limits.WORKER_CONNECT_WAIT)
 
-    def _process(self, name: str, words: list[str], ready: str, variables: Mapping[str, str]) -> Served:
+    def _process(
+        self, name: str, words: list[str], ready: str, variables: Mapping[str, str]
+    ) -> Served:
         # Without compiled bytecode each workflow instance compiles its module: twice the cost of its start.
-        left = ("ANTHROPIC_", "OTEL_", "REF_", "SUPERVISOR_", "TEMPORAL_", "PYTHONDONTWRITEBYTECODE")
+        left = (
+            "ANTHROPIC_",
+            "OTEL_",
+            "REF_",
+            "SUPERVISOR_",
+            "TEMPORAL_",
+            "PYTHONDONTWRITEBYTECODE",
+        )
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(left)}
         loopback = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
-        return Served(name, words, {**inherited, **loopback, **variables}, self._folder / f"{name}.log", ready)
+        return Served(
+            name, words, {**inherited, **loopback, **variables}, self._folder / f"{name}.log", ready
+        )
 
 
 def holds_all(row: Row, result: Any) -> bool:

@@ -50,9 +50,17 @@ class Entry(NamedTuple):
 def entries() -> list[Entry]:
     """Returns the goals of the bundled teams and of the examples."""
     folder = ROOT / "examples"
-    examples = [Entry(name, goal, ("--data", str(folder / name / "data"))) for name, goal in _EXAMPLES.items()]
+    examples = [
+        Entry(name, goal, ("--data", str(folder / name / "data")))
+        for name, goal in _EXAMPLES.items()
+    ]
     goals = sorted(BUILTIN_TEAMS.glob("*/goals.toml"))
-    teams = [entry for file in goals for entry in team_entries(file) if not (entry.known and entry.known.reply)]
+    teams = [
+        entry
+        for file in goals
+        for entry in team_entries(file)
+        if not (entry.known and entry.known.reply)
+    ]
     return [Entry("demo", GOAL, ("--team", "almanac")), *examples, *teams]
 
 
@@ -80,7 +88,9 @@ def page(entry: Entry, result: Mapping[str, Any], verdict: str) -> str:
         f"`verify`: {verdict}",
     ]
     if entry.known:
-        facts.append(f"falls short of its goal's facts: {', '.join(entry.known.falls_short(result)) or 'nothing'}")
+        facts.append(
+            f"falls short of its goal's facts: {', '.join(entry.known.falls_short(result)) or 'nothing'}"
+        )
     listed = "\n".join(f"- {fact}" for fact in facts)
     return f"# {entry.name}\n\n> {entry.goal}\n\n{listed}\n\n{result['answer'].strip()}\n"
 
@@ -89,7 +99,9 @@ async def record(entry: Entry, environ: Mapping[str, str], folder: Path = FOLDER
     """Runs a goal and writes its page. Returns what became of it, in a line."""
     run_id = f"showcase-{entry.name}"
     budget = ("--budget-usd", str(BUDGET_USD))
-    code, output = await _starter(environ, "run", "--json", "--id", run_id, *budget, *entry.options, entry.goal)
+    code, output = await _starter(
+        environ, "run", "--json", "--id", run_id, *budget, *entry.options, entry.goal
+    )
     if code:
         return f"{entry.name}: not recorded, the run failed: {output.strip()[-500:]}"
     result = json.loads(output)
@@ -113,15 +125,23 @@ async def _starter(environ: Mapping[str, str], *arguments: str) -> tuple[int, st
 async def showcase(settings: Settings, wanted: list[Entry], folder: Path = FOLDER) -> int:
     """Runs and records goals, with a server and a Worker of its own. Returns the exit code."""
     if settings.model == "standin" or not endpoint(settings):
-        sys.stderr.write("no model to record: set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL; nothing was changed\n")
+        sys.stderr.write(
+            "no model to record: set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL; nothing was changed\n"
+        )
         return 1
     most = BUDGET_USD * len(wanted)
-    sys.stdout.write(f"{len(wanted)} goals, at most {BUDGET_USD:.2f} USD each, {most:.2f} USD in all\n")
+    sys.stdout.write(
+        f"{len(wanted)} goals, at most {BUDGET_USD:.2f} USD each, {most:.2f} USD in all\n"
+    )
     with tempfile.TemporaryDirectory() as stored:
         local = settings.model_copy(update={"artifacts_url": stored})
         async with own_server() as client, serving(client, local):
             address = client.service_client.config.target_host
-            environ = {**os.environ, "TEMPORAL_ADDRESS": address, "SUPERVISOR_ARTIFACTS_URL": stored}
+            environ = {
+                **os.environ,
+                "TEMPORAL_ADDRESS": address,
+                "SUPERVISOR_ARTIFACTS_URL": stored,
+            }
             for entry in wanted:
                 sys.stdout.write(f"{await record(entry, environ, folder)}\n")
     return 0

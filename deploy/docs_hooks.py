@@ -16,7 +16,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         if target.startswith("docs/"):
             return link[0]
         return (
-            f"`{target}`" if link[1].strip("`") in (target, posixpath.basename(target)) else f"{link[1]} (`{target}`)"
+            f"`{target}`"
+            if link[1].strip("`") in (target, posixpath.basename(target))
+            else f"{link[1]} (`{target}`)"
         )
 
     return _LINK.sub(named, markdown)

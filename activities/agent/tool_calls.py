@@ -96,7 +96,9 @@ class ToolActivities:
             if activity.info().attempt < ODD_TOOL_ATTEMPTS:
                 raise
             message = cut(f"{type(error).__name__}: {error}", limits.ERROR_BYTES)
-            raise ApplicationError(message, type=ErrorKind.UNEXPECTED, non_retryable=True) from error
+            raise ApplicationError(
+                message, type=ErrorKind.UNEXPECTED, non_retryable=True
+            ) from error
 
     async def _call(self, request: ToolInput) -> ToolReply:
         loaded, entry = await asyncio.gather(

@@ -9,7 +9,13 @@ import zlib
 from base64 import b64decode, b64encode
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, JsonValue, SerializerFunctionWrapHandler, WrapSerializer
+from pydantic import (
+    BeforeValidator,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    WrapSerializer,
+)
 from pydantic_core import from_json, to_json
 
 from temporal_supervisor.supervision.base import limits
@@ -103,7 +109,11 @@ def _unpack(value: Any) -> Any:
     if not isinstance(value, dict) or "zlib" not in value:
         return value
     try:  # beyond the bound it is no whole JSON
-        return from_json(zlib.decompressobj().decompress(b64decode(value["zlib"], validate=True), _UNPACKED_BYTES))
+        return from_json(
+            zlib.decompressobj().decompress(
+                b64decode(value["zlib"], validate=True), _UNPACKED_BYTES
+            )
+        )
     except (zlib.error, TypeError) as error:
         raise ValueError("this is not compressed JSON") from error
 
@@ -334,7 +344,7 @@ class Consumed(Model):
 
 
 class AdoptInput(Model):
-    """A finding that becomes the run's answer word for word, headed by its label if there is one."""
+    """A finding that becomes the run's answer word for word, under its label if it has one."""
 
     run: RunRef
     text_ref: str

@@ -25,7 +25,9 @@ _MEANINGS: Mapping[ErrorKind, str] = {
     ErrorKind.PROVIDER_ERROR: "the provider failed (5xx, 408, 409)",
     ErrorKind.PROVIDER_UNREACHABLE: "no connection",
     ErrorKind.STREAM_BROKEN: "the answer broke off",
-    ErrorKind.IDLE_TIMEOUT: ("no sign of life for too long; SUPERVISOR_MODEL_IDLE_SECONDS gives it more time"),
+    ErrorKind.IDLE_TIMEOUT: (
+        "no sign of life for too long; SUPERVISOR_MODEL_IDLE_SECONDS gives it more time"
+    ),
     ErrorKind.BAD_RESPONSE: (
         "no valid answer: HTML, a redirect (check ANTHROPIC_BASE_URL), no content, unreadable JSON"
     ),

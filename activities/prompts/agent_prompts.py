@@ -142,7 +142,9 @@ def worker_request(
     if with_tools and any(finding.summarised for finding in findings):
         parts.append(_SUMMARISED)
     if missing:
-        words = "These findings are missing. Say in your finding what you could not do without them:"
+        words = (
+            "These findings are missing. Say in your finding what you could not do without them:"
+        )
         parts += [words, "\n".join(gap_blocks(MISSING, missing, room))]
     if attachments:
         parts.append(block(ATTACHMENTS, _attachment_blocks(attachments, room)))

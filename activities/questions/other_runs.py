@@ -6,7 +6,10 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 _PATIENCE = timedelta(seconds=2)  # a plan is made without it, too
-_QUERY = "WorkflowType = 'WorkerAgentWorkflow' AND ExecutionStatus = 'Running' AND RootWorkflowId != '{}'"
+_QUERY = (
+    "WorkflowType = 'WorkerAgentWorkflow' AND ExecutionStatus = 'Running'"
+    " AND RootWorkflowId != '{}'"
+)
 
 
 class OtherRuns:

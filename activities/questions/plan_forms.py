@@ -22,7 +22,8 @@ _FOR_EACH = (
 _ANSWER_FROM = 'Only with aggregation "finding": the id of the subtask whose text is the answer.'
 _SHORT_FOR_EACH = "leave it out, or to do the same for each of many: {}"
 _ITEMS = {  # words in capitals stand for names: one that is copied names nothing
-    "files": '"files:PATTERN" for those of the user\'s files whose names fit PATTERN, in which * is any text',
+    "files": '"files:PATTERN" for those of the user\'s files whose names fit PATTERN, '
+    "in which * is any text",
     "rows": '"rows:NAME" for the rows of one of the user\'s tables',
     "lines": '"lines:NAME" for the lines of one of the user\'s texts',
     "items": '"items:ID" for the items that subtask ID, listed in depends_on, is to find and name',

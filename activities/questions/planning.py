@@ -86,7 +86,9 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
                 return reply
     team = await desk.teams.card(call.team_ref)
     loaded, added = planner.loaded, written.new_roles
-    reply.problems = new_role_problems(loaded.team, added) or loaded.toolbox.combination_problems(added)
+    reply.problems = new_role_problems(loaded.team, added) or loaded.toolbox.combination_problems(
+        added
+    )
     if added and not reply.problems:
         reply.team_ref = await desk.teams.extend(call.run.run_id, call.team_ref, added)
         reply.team = team = await desk.teams.card(reply.team_ref)
@@ -217,7 +219,9 @@ async def _write_plan(
         back = (call.head, "\n\n".join(filter(None, words)))
     # One step at a time asks with the same system text again and again.
     cache: CacheUse = "prefix" if steps else "none"
-    answered = await send_to_model(desk, call, planner.system(), planner.form(), write_prompt, back, cache)
+    answered = await send_to_model(
+        desk, call, planner.system(), planner.form(), write_prompt, back, cache
+    )
     reply = PlanReply(head=answered.head, usage=answered.usage, refusal=answered.message.refusal)
     plan = None
     if reply.refusal is None:
@@ -247,7 +251,7 @@ def _check_plan(
     previous: Plan | None,
     card: TeamCard,
 ) -> Plan | None:
-    """Returns the plan as it will run, with earlier revisions; None, with problems, if it cannot."""
+    """Returns the plan as it will run, with earlier revisions; None if it has problems."""
     call, states = planner.call, _states(planner.call)
     usable = card.assignable(nesting=call.nesting_left > 0)
     names = [attachment.name for attachment in call.attachments]

@@ -69,8 +69,8 @@ from temporal_supervisor.supervision.results.shown_links import (
 class SynthesisInput(SupervisorCall):
     """Findings to write the answer from, the gaps, and the points that a review left open.
 
-    `problems` are those of an answer that went back, which is not shown again. `doubtful` are claims
-    of digests and drafts that no finding has. A `digest` condenses some findings for a later
+    `problems` are those of an answer that went back, which is not shown again. `doubtful` are
+    claims of digests and drafts that no finding has. A `digest` condenses some findings for a later
     synthesis, which reads a `draft` at `draft_ref`.
     """
 

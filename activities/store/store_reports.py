@@ -80,7 +80,9 @@ class StoreWaits:
                 raise ApplicationError(
                     report.why,
                     type=ErrorKind.ARTIFACT_UNAVAILABLE,
-                    next_retry_delay=min(limits.STORE_RETRY_INITIAL * 2.0**doublings, limits.STORE_WATCH_MAX),
+                    next_retry_delay=min(
+                        limits.STORE_RETRY_INITIAL * 2.0**doublings, limits.STORE_WATCH_MAX
+                    ),
                     category=ApplicationErrorCategory.BENIGN,
                 )
 

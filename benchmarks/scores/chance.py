@@ -34,7 +34,11 @@ class Chance(Model):
 def rows() -> list[Chance]:
     """Returns a row for each size and loss."""
     drawn = Random(_SEED)
-    return [Chance(questions=size, loss=loss, worse=_share(drawn, size, loss)) for size in SIZES for loss in LOSSES]
+    return [
+        Chance(questions=size, loss=loss, worse=_share(drawn, size, loss))
+        for size in SIZES
+        for loss in LOSSES
+    ]
 
 
 def _share(drawn: Random, size: int, loss: float) -> float:
@@ -61,7 +65,11 @@ def _eval(drawn: Random, chances: Sequence[float]) -> EvalTable:
         silent = "wrong_unflagged" if drawn.random() < _SILENT else "wrong_flagged"
         verdict = "right" if drawn.random() < chance else silent
         name = f"q{number}"
-        scores.append(Score.model_validate({"case": name, "question": name, "run_id": name, "verdict": verdict}))
+        scores.append(
+            Score.model_validate(
+                {"case": name, "question": name, "run_id": name, "verdict": verdict}
+            )
+        )
     return table_of("eval-dice", "dice", ["m"], scores)
 
 

@@ -30,4 +30,6 @@ class Briefing:
             kind, partial = run_failure(error)
             known = partial.answer if partial else ""
             raise ApplicationError(f"no answer ({kind}): {known}", type=kind) from error
-        return await workflow.execute_activity(deliver, result.answer, start_to_close_timeout=timedelta(seconds=10))
+        return await workflow.execute_activity(
+            deliver, result.answer, start_to_close_timeout=timedelta(seconds=10)
+        )

@@ -20,7 +20,14 @@ from typing import Any, Self
 
 import typer
 
-from temporal_supervisor.console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
+from temporal_supervisor.console.base.command import (
+    FAILED,
+    Access,
+    CommandFailed,
+    endpoint,
+    perform,
+    web_address,
+)
 from temporal_supervisor.console.base.terminal import console, print_err, print_out
 from temporal_supervisor.console.page.page_serving import address_of, listening, page_beside
 from temporal_supervisor.console.run.request_options import parsed_plan, read_text_file
@@ -98,23 +105,40 @@ async def _run_to_answer(wanted: dict[str, Any], access: Access) -> int:
         print_out(f"page    {address_of(listener)}   to ask, watch, decide and read in a browser")
         server = EmbeddedServer(db=cache / "temporal.db")
         info = await stack.enter_async_context(server)
-        print_out(f"server  {info.address}, {'it was running already' if server.joined else f'process {info.pid}'}")
+        print_out(
+            f"server  {info.address}, {'it was running already' if server.joined else f'process {info.pid}'}"
+        )
         print_out(f"web ui  {info.ui or 'none: the running server is headless'}")
         access.address = info.address
         environ = {**os.environ, "TEMPORAL_ADDRESS": info.address}
         if address := endpoint(access.settings):
-            told = f"the stand-in model at {address}: {_STANDIN}" if access.settings.model == "standin" else address
+            told = (
+                f"the stand-in model at {address}: {_STANDIN}"
+                if access.settings.model == "standin"
+                else address
+            )
             print_out(f"model   {told}")
         else:
-            words = ["-m", "temporal_supervisor.standin", "--port", "0", "--ledger", str(cache / "standin.jsonl")]
-            standin = Served("the stand-in model", words, os.environ, cache / "standin.log", "http://")
+            words = [
+                "-m",
+                "temporal_supervisor.standin",
+                "--port",
+                "0",
+                "--ledger",
+                str(cache / "standin.jsonl"),
+            ]
+            standin = Served(
+                "the stand-in model", words, os.environ, cache / "standin.log", "http://"
+            )
             url = (await stack.enter_async_context(standin)).line.rpartition(" ")[2]
             environ |= {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
             print_out(f"model   the stand-in model at {url}: {_STANDIN}")
             print_out("        set ANTHROPIC_API_KEY for a real one")
             if found := await asyncio.to_thread(find_local_model):
                 print_out(f"        {found.description}: --local uses it")
-        worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", print_out))
+        worker = await stack.enter_async_context(
+            KeptWorker(environ, cache / "worker.log", print_out)
+        )
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
         client = await access.client()
@@ -191,8 +215,12 @@ class Served:
         latest = time.monotonic() + _START_WAIT.total_seconds()
         try:
             while self._process.returncode is None and time.monotonic() < latest:
-                lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-                if line := next((line for line in lines if self.ready in line and line.endswith("\n")), ""):
+                lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines(
+                    keepends=True
+                )
+                if line := next(
+                    (line for line in lines if self.ready in line and line.endswith("\n")), ""
+                ):
                     self.line = line.strip()
                     return self
                 await asyncio.sleep(_POLL.total_seconds())
@@ -222,7 +250,9 @@ class Served:
 class KeptWorker(Served):
     """A Worker process that is restarted; `report` is called at every end and start."""
 
-    def __init__(self, environ: Mapping[str, str], log: Path, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], log: Path, report: Callable[[str], None]
+    ) -> None:
         super().__init__("the worker", ["-m", "worker_main"], environ, log, "worker ready")
         self.report = report
 
@@ -234,10 +264,14 @@ class KeptWorker(Served):
         while True:
             code = await self.wait()
             if code >= 0:
-                raise CommandFailed(FAILED, f"the worker ended with exit code {code}: {_last_line(self.log)}")
+                raise CommandFailed(
+                    FAILED, f"the worker ended with exit code {code}: {_last_line(self.log)}"
+                )
             self.report(f"worker {self.pid} was killed (signal {-code}): starting another one")
             await self.__aenter__()
-            self.report(f"worker {self.pid} is there (kill -9 {self.pid} for more); finished work is not repeated")
+            self.report(
+                f"worker {self.pid} is there (kill -9 {self.pid} for more); finished work is not repeated"
+            )
 
 
 def _wants_local() -> bool:
@@ -261,14 +295,24 @@ def main(arguments: list[str] | None = None) -> None:
     keep_files_private()
     parser = argparse.ArgumentParser(prog="temporal-supervisor demo", description=__doc__)
     parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
-    parser.add_argument("--team", default=TEAM, help="who finds it out, instead of the team with the bundled data")
-    parser.add_argument("--plan", type=Path, help="a JSON file with a plan, as `run --plan` takes it")
+    parser.add_argument(
+        "--team", default=TEAM, help="who finds it out, instead of the team with the bundled data"
+    )
+    parser.add_argument(
+        "--plan", type=Path, help="a JSON file with a plan, as `run --plan` takes it"
+    )
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
-    parser.add_argument("--local", action="store_true", help="use the model server that runs on this machine")
-    parser.add_argument("--standin", action="store_true", help="do not ask about a model server of this machine")
+    parser.add_argument(
+        "--local", action="store_true", help="use the model server that runs on this machine"
+    )
+    parser.add_argument(
+        "--standin", action="store_true", help="do not ask about a model server of this machine"
+    )
     options = parser.parse_args(arguments)
     for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
-        del os.environ[name]  # another cluster's configuration would redirect or encrypt the way to the demo's server
+        del os.environ[
+            name
+        ]  # another cluster's configuration would redirect or encrypt the way to the demo's server
     os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
     access = Access(debug=options.debug)
     try:
@@ -282,7 +326,9 @@ def main(arguments: list[str] | None = None) -> None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
         wanted: dict[str, Any] = {"goal": options.goal, "team": options.team}
         if options.plan:
-            wanted["plan"] = parsed_plan(read_text_file(options.plan), str(options.plan)).model_dump(mode="json")
+            wanted["plan"] = parsed_plan(
+                read_text_file(options.plan), str(options.plan)
+            ).model_dump(mode="json")
         return demo(wanted, access)
 
     exit_now(perform(access, begun))

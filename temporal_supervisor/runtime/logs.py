@@ -31,7 +31,9 @@ _CORE = "temporalio.core"
 _WARNS = "warning: "
 _STEPS = "supervisor"
 _LINE_BYTES = 16 * 1024
-_EXPECTED = re.compile(r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE)
+_EXPECTED = re.compile(
+    r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE
+)
 _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
 _COLLECTOR = re.compile(r"opentelemetry|metrics? export|OTLP", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w./:%@+-]+")
@@ -172,7 +174,9 @@ def configure(
         filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
         forwarding=LogForwardingConfig(logger=logging.getLogger(_CORE)),
     )
-    telemetry = TelemetryConfig(logging=core, metrics=metrics, global_tags=instance_tags() if metrics else {})
+    telemetry = TelemetryConfig(
+        logging=core, metrics=metrics, global_tags=instance_tags() if metrics else {}
+    )
     Runtime.set_default(Runtime(telemetry=telemetry), error_if_already_set=False)
     return _write_for_operator
 

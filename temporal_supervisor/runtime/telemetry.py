@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _PROTOCOLS = ("", "http/protobuf")  # of OTLP
 _WAITS = ("person", "provider", "paused")  # values of the search attribute SupervisorWaiting
 _COUNT_TIMEOUT = timedelta(seconds=5)
-TRACES_LOST = "the collector that OTEL_* names takes no traces or metrics: they are lost, the work continues"
+TRACES_LOST = (
+    "the collector that OTEL_* names takes no traces or metrics: they are lost, the work continues"
+)
 Signal = Literal["TRACES", "METRICS"]
 
 

@@ -25,7 +25,12 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from temporal_supervisor.runtime.payloads import data_converter
-from temporal_supervisor.runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
+from temporal_supervisor.runtime.sdk_patches import (
+    TaskSlots,
+    UpdatesLast,
+    WholeTasks,
+    leave_plain_payloads,
+)
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.queues import (
     DEPLOYMENT,

@@ -33,7 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
         except (ValueError, OSError) as error:
             sys.stderr.write(f"the stand-in model cannot start: {error}\n")
             return 1
-        server = BrainServer(think, lambda entry: log.write(f"{json.dumps(entry)}\n"), FaultScript(config))
+        server = BrainServer(
+            think, lambda entry: log.write(f"{json.dumps(entry)}\n"), FaultScript(config)
+        )
         run(server, listener, url)
     return 0
 
@@ -73,7 +75,9 @@ def _listener(host: str, port: int) -> tuple[socket.socket, str]:
         return listen(host, port)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise ValueError(f"port {port} of {host}: {why}. Another --port may be free, 0 picks one") from None
+        raise ValueError(
+            f"port {port} of {host}: {why}. Another --port may be free, 0 picks one"
+        ) from None
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ TYPED = "\x02"
 BLANKS = " \t\r\n\u00a0\u2007\u2009\u202f"
 _APOSTROPHES = "'\u2019\u02bc"
 MINUS = "-\u2212\u2010\u2011\u2013"
-_FOOTNOTES = "*\u2020\u2021\u00a7\u00b6#^\u00b9\u00b2\u00b3\u2070\u2074\u2075\u2076\u2077\u2078\u2079"
+_FOOTNOTES = (
+    "*\u2020\u2021\u00a7\u00b6#^\u00b9\u00b2\u00b3\u2070\u2074\u2075\u2076\u2077\u2078\u2079"
+)
 _LETTERS = "abcdefpr"  # footnotes, and in statistics e(stimated), p(rovisional), r(evised)
 _INTEGER_DIGITS = 18  # of a BIGINT, whatever the digits are
 # "9.9e-9", "99E99"; not "9.9".

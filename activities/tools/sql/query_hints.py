@@ -31,7 +31,8 @@ _CHOOSES_ROWS = re.compile(r"\b(?:where|having|min)\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"\b[^\W\d]\w*")
 _LITERAL = re.compile(r"'((?:[^']|''){1,100})'")
 _COMPARED_TEXT = re.compile(
-    r"(?P<before>(?:=|<>|\b(?:like|ilike)\b)\s{0,20})\"(?P<text>[^\"\n]{1,200})\"(?!\s{0,20}\.)", re.IGNORECASE
+    r"(?P<before>(?:=|<>|\b(?:like|ilike)\b)\s{0,20})\"(?P<text>[^\"\n]{1,200})\"(?!\s{0,20}\.)",
+    re.IGNORECASE,
 )
 _OUTSIDE_QUOTES = re.compile(r"""('(?:[^']|'')*+'|"(?:[^"]|"")*+")""")
 

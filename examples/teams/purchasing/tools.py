@@ -13,8 +13,13 @@ ORDERS = Path("orders.md")  # in the folder where the Worker was started
 class Order(Arguments):
     """One order."""
 
-    title: Annotated[str, Field(min_length=1, max_length=200, description="What is ordered, and from whom.")]
-    text: Annotated[str, Field(min_length=1, max_length=20_000, description="Price, delivery, conditions, reason.")]
+    title: Annotated[
+        str, Field(min_length=1, max_length=200, description="What is ordered, and from whom.")
+    ]
+    text: Annotated[
+        str,
+        Field(min_length=1, max_length=20_000, description="Price, delivery, conditions, reason."),
+    ]
 
 
 def write_order(arguments: Order, context: ToolContext) -> ToolOutput:
@@ -26,4 +31,6 @@ def write_order(arguments: Order, context: ToolContext) -> ToolOutput:
     return ToolOutput(f"The order stands in {ORDERS}.\n\n{arguments.text}", sources=[str(ORDERS)])
 
 
-TOOLS = [Tool("write_order", "Writes the order.", Order, write_order, effects="write", approve="always")]
+TOOLS = [
+    Tool("write_order", "Writes the order.", Order, write_order, effects="write", approve="always")
+]

@@ -31,7 +31,9 @@ def web_search(words: str) -> list[str]:
         with urllib.request.urlopen(f"{address}/search?{query}", timeout=SECONDS) as reply:
             found = json.load(reply)["results"]
     except (OSError, ValueError, KeyError) as error:
-        raise ToolError(f"the search did not work ({error}): try again, or say that there was no search") from error
+        raise ToolError(
+            f"the search did not work ({error}): try again, or say that there was no search"
+        ) from error
     return [_line(result) for result in found[:RESULTS]] or [f"nothing was found for: {words}"]
 
 

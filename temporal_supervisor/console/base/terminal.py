@@ -37,7 +37,9 @@ _KEPT = "\n\t\u200c\u200d"  # joiners: letters of some scripts and many emoji ne
 _INSTEAD = {"Cc": "", "Cf": "", "Cs": "\ufffd", "Zl": "\n", "Zp": "\n"}  # by category
 _SPACE = re.compile(r"\s+")
 # Signs that are seen as nothing.
-_BLANK = re.compile("[\u034f\u115f\u1160\u200c\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u200c\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _UNPLAIN = re.compile(r"[^\n -~]")
 _LATIN = frozenset(  # Cyrillic and Greek letters that look like Latin ones
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408"

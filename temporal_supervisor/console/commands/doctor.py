@@ -41,7 +41,12 @@ from temporal_supervisor.runtime import search_attributes
 from temporal_supervisor.runtime.connection import ConnectionFailed
 from temporal_supervisor.runtime.setting_checks import odd_settings
 from temporal_supervisor.runtime.settings import Settings
-from temporal_supervisor.supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, OUTWARD_QUEUE, WORKFLOW_QUEUE
+from temporal_supervisor.supervision.base.queues import (
+    DEPLOYMENT,
+    MODEL_QUEUE,
+    OUTWARD_QUEUE,
+    WORKFLOW_QUEUE,
+)
 from temporal_supervisor.supervision.base.trust import is_readable_by_others
 
 _RUNS = 100  # open ones that are looked at, newest first
@@ -49,15 +54,16 @@ _HAS_RUNS = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
 _SAME_STORE = "set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
 # A run sets the attributes that there were when it began: without one of them the server refuses
 # its tasks.
-_WITHOUT_ATTRIBUTE = (
-    "new runs work without it: their phase is in the memo; a run that began with it is stuck until it is back"
-)
+_WITHOUT_ATTRIBUTE = "new runs work without it: their phase is in the memo; a run that began with it is stuck until it is back"
 
 
 async def examine(
     access: Access,
     bundle: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write a JSON file for a bug report: no secrets, no contents")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="write a JSON file for a bug report: no secrets, no contents"
+        ),
     ] = None,
     force: Force = False,
 ) -> Report:

@@ -12,7 +12,14 @@ from rich.text import Text
 
 from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
-from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    DONE,
+    FAILED,
+    Access,
+    CommandFailed,
+    hint,
+)
 from temporal_supervisor.console.base.output_file import write_file
 from temporal_supervisor.console.base.terminal import Report, safe, safe_line
 from temporal_supervisor.console.run.command_line import AnyRun
@@ -157,7 +164,10 @@ def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
 
 async def print_artifact(
     access: Access,
-    ref: Annotated[str, typer.Argument(help="as `artifacts` and `put` print it, or a hash's beginning (`verify`)")],
+    ref: Annotated[
+        str,
+        typer.Argument(help="as `artifacts` and `put` print it, or a hash's beginning (`verify`)"),
+    ],
     run_id: Annotated[
         str | None,
         typer.Option("--run", help="look up a shortened hash in this run; the newest without"),

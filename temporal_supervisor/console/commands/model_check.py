@@ -64,7 +64,9 @@ async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
         yield CheckRow("problem", "model", path.problem, path.fix)
         return
 
-    from activities.model.anthropic_model import AnthropicModel  # loads the provider's SDK: a second
+    from activities.model.anthropic_model import (
+        AnthropicModel,
+    )  # loads the provider's SDK: a second
 
     try:
         model = AnthropicModel(**settings.endpoint_options())
@@ -203,7 +205,9 @@ def _failure_row(settings: Settings, address: str, failure: ModelFailure) -> Che
         case ErrorKind.MODEL_NOT_SERVED:
             fix = "correct the name of the model, or ANTHROPIC_BASE_URL"
         case ErrorKind.IDLE_TIMEOUT:
-            text = f"{address} gave no answer of one token within {_CALL_TIME.total_seconds():.0f} s"
+            text = (
+                f"{address} gave no answer of one token within {_CALL_TIME.total_seconds():.0f} s"
+            )
             fix = "it loads its model, or serves others: runs wait until it answers"
         case ErrorKind.RATE_LIMITED | ErrorKind.OVERLOADED | ErrorKind.PROVIDER_ERROR:
             return CheckRow("warning", "model", text, "runs wait until it answers")

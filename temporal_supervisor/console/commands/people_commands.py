@@ -53,12 +53,22 @@ from temporal_supervisor.supervision.contract.updates import (
 )
 from temporal_supervisor.supervision.run.waits import AWAITED
 
-Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
-Many = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID...", help="ids as `inbox` lists them")]
-Seen = Annotated[str | None, typer.Option("--sha256", help="what `show` printed: nothing else is decided about")]
-By = Annotated[str, typer.Option(help="who says so", default_factory=user_name, show_default="the user")]
+Words = Annotated[
+    list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")
+]
+Many = Annotated[
+    list[str], typer.Argument(metavar="[RUN_ID] ID...", help="ids as `inbox` lists them")
+]
+Seen = Annotated[
+    str | None, typer.Option("--sha256", help="what `show` printed: nothing else is decided about")
+]
+By = Annotated[
+    str, typer.Option(help="who says so", default_factory=user_name, show_default="the user")
+]
 Why = Annotated[str | None, typer.Option(help="a comment")]
-SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
+SubtaskPath = Annotated[
+    str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")
+]
 # A cancelled run closes in under a second, after a Worker restart in some.
 _CANCEL_WAIT = timedelta(seconds=20)
 
@@ -94,7 +104,9 @@ async def cancel_run(run: Run) -> tuple[str, int]:
 
 async def extend(
     run: RunId,
-    deadline: Annotated[str | None, typer.Option(help="such as 2h, counted from the run's start")] = None,
+    deadline: Annotated[
+        str | None, typer.Option(help="such as 2h, counted from the run's start")
+    ] = None,
     budget_tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
     budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
 ) -> Report:
@@ -111,7 +123,9 @@ async def extend(
 async def pause(
     run: RunId,
     by: By,
-    now: Annotated[bool, typer.Option("--now", help="in the middle of turns, which may be paid again")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="in the middle of turns, which may be paid again")
+    ] = False,
     why: Why = None,
 ) -> Report:
     """Pause a run: worker agents stop after their turn, and nothing more begins."""
@@ -314,7 +328,9 @@ async def approve(
     access: Access,
     words: Many,
     by: By,
-    plan: Annotated[Path | None, typer.Option(help="with this plan in place of the one that waits")] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="with this plan in place of the one that waits")
+    ] = None,
     sha256: Seen = None,
 ) -> Report:
     """Approve a plan or a tool call, or many: RUN_ID ID ID..."""
@@ -358,7 +374,10 @@ async def _many_report(
 
 async def reply_report(
     access: Access,
-    words: Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text")],
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text"),
+    ],
     by: By,
     file: Annotated[Path | None, typer.Option(help="the text, in place of TEXT")] = None,
     sha256: Seen = None,

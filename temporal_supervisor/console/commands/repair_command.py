@@ -46,7 +46,9 @@ Anyway = Annotated[bool, typer.Option("--anyway", help=_ANYWAY_HELP)]
 PayAgain = Annotated[bool, typer.Option("--pay-again", help=_PAY_AGAIN_HELP)]
 
 
-async def repair(run: AnyRun, access: Access, pay_again: PayAgain = False, anyway: Anyway = False) -> int:
+async def repair(
+    run: AnyRun, access: Access, pay_again: PayAgain = False, anyway: Anyway = False
+) -> int:
     """Mend a run whose history does not replay: reset it to the last task up to which it does."""
     described = await run.require()
     if not is_open(described):
@@ -129,7 +131,9 @@ async def _reset_stuck(
         _print_about(print_out, workflow_id, f"{failed}: {reset}")
 
     if not mended and not left:
-        nothing = f"the histories of run '{run.id}' and what is open below it replay: nothing to repair"
+        nothing = (
+            f"the histories of run '{run.id}' and what is open below it replay: nothing to repair"
+        )
         failing = stuck_sentence(described)
         yet = f"; yet {failing}: start its Workers with the code of this program" if failing else ""
         print_out(f"{nothing}{yet}")
@@ -150,7 +154,9 @@ async def _make_again(run: Run, access: Access, places: Sequence[tuple[str, str]
         await _reset(run.client, loss.workflow_id, loss.execution_id, loss.reset_to, reason)
         reset = f"was reset to before event {loss.event_id}"
         lost = f"which names an object that the store has lost ({loss.key})"
-        _print_about(print_out, loss.workflow_id, f"{reset}, {lost}: it is made again, and paid again")
+        _print_about(
+            print_out, loss.workflow_id, f"{reset}, {lost}: it is made again, and paid again"
+        )
     if not losses:
         histories = f"the histories of run '{run.id}' and of what is open below it"
         print_out(f"the store has all that {histories} name")
@@ -214,7 +220,9 @@ def _replay_error(failure: str) -> str:
     return safe_line(text, limits.SENTENCE_BYTES)
 
 
-async def _reset(client: Client, workflow_id: str, execution_id: str, event_id: int, why: str) -> None:
+async def _reset(
+    client: Client, workflow_id: str, execution_id: str, event_id: int, why: str
+) -> None:
     request = ResetWorkflowExecutionRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecutionRef(workflow_id=workflow_id, run_id=execution_id),

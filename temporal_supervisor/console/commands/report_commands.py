@@ -12,7 +12,15 @@ from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedE
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
-from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, web_address
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    DONE,
+    FAILED,
+    Access,
+    CommandFailed,
+    hint,
+    web_address,
+)
 from temporal_supervisor.console.base.output_file import Force, check_output, write_file
 from temporal_supervisor.console.base.terminal import (
     Report,
@@ -221,7 +229,10 @@ async def trace_report(
     run: AnyRun,
     access: Access,
     full: Annotated[
-        str | None, typer.Option(metavar="SUBTASK", help="prompts and whole replies of t1, t1/t2, plan, ... or all")
+        str | None,
+        typer.Option(
+            metavar="SUBTASK", help="prompts and whole replies of t1, t1/t2, plan, ... or all"
+        ),
     ] = None,
 ) -> Report:
     """Show all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
@@ -239,7 +250,9 @@ async def trace_report(
 async def result_report(
     run: AnyRun,
     access: Access,
-    full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="whole texts, from the artifact store")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help=_OUTPUT_HELP)] = None,
     force: Force = False,
@@ -330,8 +343,12 @@ async def _with_whole_draft(outcome: RunOutcome, store: ArtifactStore) -> RunOut
 async def page_report(
     access: Access,
     run_id: AnyId = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path("report.html"),
-    prompts: Annotated[bool, typer.Option("--prompts", help="with prompts and whole replies")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path(
+        "report.html"
+    ),
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="with prompts and whole replies")
+    ] = False,
     force: Force = False,
 ) -> int:
     """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""

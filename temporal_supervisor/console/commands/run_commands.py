@@ -43,7 +43,12 @@ from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
 from temporal_supervisor.console.run.found_runs import short_id
 from temporal_supervisor.console.run.pollers import Polled
-from temporal_supervisor.console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
+from temporal_supervisor.console.run.request_options import (
+    check_run_id,
+    parsed_plan,
+    prepared_request,
+    read_text_file,
+)
 from temporal_supervisor.console.run.required_workers import require_same_store, require_workers
 from temporal_supervisor.console.view.answer_text import answer_report, bare_report
 from temporal_supervisor.console.view.follow import follow
@@ -203,7 +208,9 @@ def _later_report(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
     return Report(data, rows, [note], code=WAITS)
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="the answer alone, and what the run waits for")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="the answer alone, and what the run waits for")
+]
 _HINT = "Ctrl-C leaves the run going"
 _OF_WORKERS = "pass --queue-anyway if Workers have one of this name"
 _LOOK = timedelta(seconds=2)  # between two looks at whether a plan that is asked about still waits
@@ -211,54 +218,101 @@ _LOOK = timedelta(seconds=2)  # between two looks at whether a plan that is aske
 
 async def run_goal(
     access: Access,
-    goal: Annotated[str | None, typer.Argument(help="the question or task; - reads standard input")] = None,
-    request: Annotated[Path | None, typer.Option(help="a JSON file with a whole request; options override it")] = None,
+    goal: Annotated[
+        str | None, typer.Argument(help="the question or task; - reads standard input")
+    ] = None,
+    request: Annotated[
+        Path | None, typer.Option(help="a JSON file with a whole request; options override it")
+    ] = None,
     team: Annotated[str | None, typer.Option(help="see `teams`")] = None,
     strategy: Annotated[str | None, typer.Option(help="auto, plan, route or step")] = None,
-    success: Annotated[str | None, typer.Option(help="any, all or a fraction such as 2/3; default any")] = None,
+    success: Annotated[
+        str | None, typer.Option(help="any, all or a fraction such as 2/3; default any")
+    ] = None,
     max_subtasks: Annotated[int | None, typer.Option(help="default 12")] = None,
     max_parallel: Annotated[int | None, typer.Option(help="subtasks at a time, default 8")] = None,
-    max_turns: Annotated[int | None, typer.Option(help="model calls per subtask, default 10")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="tokens of one reply: plan, turn or answer")] = None,
-    max_reviews: Annotated[int | None, typer.Option(help="rounds of review, default 3, 0 for none")] = None,
-    max_replans: Annotated[int | None, typer.Option(help="new revisions of the plan, default 2, 0 for none")] = None,
-    max_depth: Annotated[int | None, typer.Option(help="levels of teams within teams, default 2")] = None,
-    incremental_synthesis: Annotated[int | None, typer.Option(help="drafts from so many findings on, 0 never")] = None,
-    effort: Annotated[str | None, typer.Option(help="low, medium or high; else the model's own")] = None,
-    subtask_timeout: Annotated[str | None, typer.Option(help="work of one attempt of a subtask, such as 5m")] = None,
+    max_turns: Annotated[
+        int | None, typer.Option(help="model calls per subtask, default 10")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="tokens of one reply: plan, turn or answer")
+    ] = None,
+    max_reviews: Annotated[
+        int | None, typer.Option(help="rounds of review, default 3, 0 for none")
+    ] = None,
+    max_replans: Annotated[
+        int | None, typer.Option(help="new revisions of the plan, default 2, 0 for none")
+    ] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(help="levels of teams within teams, default 2")
+    ] = None,
+    incremental_synthesis: Annotated[
+        int | None, typer.Option(help="drafts from so many findings on, 0 never")
+    ] = None,
+    effort: Annotated[
+        str | None, typer.Option(help="low, medium or high; else the model's own")
+    ] = None,
+    subtask_timeout: Annotated[
+        str | None, typer.Option(help="work of one attempt of a subtask, such as 5m")
+    ] = None,
     deadline: Annotated[str | None, typer.Option(help="such as 30m or PT30M, default 30m")] = None,
     budget_tokens: Annotated[int | None, typer.Option(help="default 1,000,000")] = None,
     budget_usd: Annotated[float | None, typer.Option(help="default 5")] = None,
-    answer_schema: Annotated[Path | None, typer.Option(help="a JSON schema: the answer comes as JSON, too")] = None,
-    plan: Annotated[Path | None, typer.Option(help="a JSON file with your own plan, as of `plan --json`")] = None,
+    answer_schema: Annotated[
+        Path | None, typer.Option(help="a JSON schema: the answer comes as JSON, too")
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="a JSON file with your own plan, as of `plan --json`")
+    ] = None,
     approve_plan: Annotated[
-        bool | None, typer.Option("--approve-plan", help="show the plan and ask before anything of it begins")
+        bool | None,
+        typer.Option("--approve-plan", help="show the plan and ask before anything of it begins"),
     ] = None,
     approval_timeout: Annotated[str | None, typer.Option(help="such as 2d, default 7d")] = None,
-    on_approval_timeout: Annotated[str | None, typer.Option(help="reject or approve; default reject")] = None,
+    on_approval_timeout: Annotated[
+        str | None, typer.Option(help="reject or approve; default reject")
+    ] = None,
     on_no_answer: Annotated[
         str | None, typer.Option(help="fail or answer: a run without an answer; default fail")
     ] = None,
     supervisor_model: Annotated[
-        list[str] | None, typer.Option(help="plans and writes the answer; repeated: one stands in for another")
+        list[str] | None,
+        typer.Option(help="plans and writes the answer; repeated: one stands in for another"),
     ] = None,
-    worker_model: Annotated[list[str] | None, typer.Option(help="works on subtasks; may be repeated, too")] = None,
-    data: Annotated[list[Path] | None, typer.Option(help="a folder or file to answer from; may be repeated")] = None,
+    worker_model: Annotated[
+        list[str] | None, typer.Option(help="works on subtasks; may be repeated, too")
+    ] = None,
+    data: Annotated[
+        list[Path] | None, typer.Option(help="a folder or file to answer from; may be repeated")
+    ] = None,
     after: Annotated[
         list[str] | None,
         typer.Option(metavar="RUN_ID", help="build on this run's findings and files; up to 10"),
     ] = None,
     describe: Annotated[
-        Path | None, typer.Option(help="how the tables of these data are read: a data.toml by any name")
+        Path | None,
+        typer.Option(help="how the tables of these data are read: a data.toml by any name"),
     ] = None,
-    attach: Annotated[list[Path] | None, typer.Option(help="a text or table to read; may be repeated")] = None,
+    attach: Annotated[
+        list[Path] | None, typer.Option(help="a text or table to read; may be repeated")
+    ] = None,
     data_from_others: Annotated[
-        bool, typer.Option("--data-from-others", help="others wrote these data: what obeys them asks a person first")
+        bool,
+        typer.Option(
+            "--data-from-others",
+            help="others wrote these data: what obeys them asks a person first",
+        ),
     ] = False,
-    run_id: Annotated[str | None, typer.Option("--id", help="the run's id, else one is made of the goal")] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")] = False,
+    run_id: Annotated[
+        str | None, typer.Option("--id", help="the run's id, else one is made of the goal")
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="print the run's id and return at once")
+    ] = False,
     as_json: AsJson = False,
-    queue_anyway: Annotated[bool, typer.Option("--queue-anyway", help="start even if no worker is there yet")] = False,
+    queue_anyway: Annotated[
+        bool, typer.Option("--queue-anyway", help="start even if no worker is there yet")
+    ] = False,
     quiet: Quiet = False,
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""

@@ -8,21 +8,39 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from temporal_supervisor.console.base.command import DONE, FAILED, CommandFailed, access, hint, perform
+from temporal_supervisor.console.base.command import (
+    DONE,
+    FAILED,
+    CommandFailed,
+    access,
+    hint,
+    perform,
+)
 from temporal_supervisor.console.base.terminal import print_out
 from temporal_supervisor.runtime.process import cache_dir
-from temporal_supervisor.runtime.server.embedded_server import HOST, PORT, UI_OFFSET, EmbeddedServer, stop_running
+from temporal_supervisor.runtime.server.embedded_server import (
+    HOST,
+    PORT,
+    UI_OFFSET,
+    EmbeddedServer,
+    stop_running,
+)
 from temporal_supervisor.runtime.server.temporal_binary import find_temporal
 
 
 def serve(
     headless: Annotated[bool, typer.Option("--headless", help="no Web UI")] = False,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535 - UI_OFFSET, help=f"default {PORT}, or a free one")
+        int | None,
+        typer.Option(min=1, max=65535 - UI_OFFSET, help=f"default {PORT}, or a free one"),
     ] = None,
-    db: Annotated[Path | None, typer.Option(help="the database file; default temporal.db in the cache folder")] = None,
+    db: Annotated[
+        Path | None, typer.Option(help="the database file; default temporal.db in the cache folder")
+    ] = None,
     in_memory: Annotated[bool, typer.Option("--in-memory", help="keep nothing on disk")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="leave it running in the background")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="leave it running in the background")
+    ] = False,
     stop: Annotated[bool, typer.Option("--stop", help="end the one that runs")] = False,
 ) -> NoReturn:
     """Run the embedded Temporal server with its Web UI until Ctrl-C."""

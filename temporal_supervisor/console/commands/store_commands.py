@@ -16,12 +16,23 @@ from activities.contracts.eval_contracts import EVAL_TYPE
 from activities.files.manifest import MANIFEST_TYPE, put_files
 from activities.files.values import is_data
 from activities.store.contents import Stored, read_contents
-from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    DONE,
+    FAILED,
+    Access,
+    CommandFailed,
+    hint,
+)
 from temporal_supervisor.console.base.terminal import console, counted, print_err, print_out
 from temporal_supervisor.console.run.again_requests import built_on_words, runs_built_on
 from temporal_supervisor.console.run.command_line import RunId
 from temporal_supervisor.console.run.found_runs import list_tree, short_id
-from temporal_supervisor.console.run.request_options import data_files, is_small_text, read_text_file
+from temporal_supervisor.console.run.request_options import (
+    data_files,
+    is_small_text,
+    read_text_file,
+)
 from temporal_supervisor.messages import RPC_TIMEOUT
 from temporal_supervisor.outcomes import is_open
 from temporal_supervisor.starting import RUN_TYPE
@@ -136,7 +147,9 @@ async def _check_closed(run: RunId) -> None:
 
 
 def _open_run_error(run_id: str) -> CommandFailed:
-    return CommandFailed(FAILED, f"run '{run_id}' is open: {hint('cancel', short_id(run_id))} ends it")
+    return CommandFailed(
+        FAILED, f"run '{run_id}' is open: {hint('cancel', short_id(run_id))} ends it"
+    )
 
 
 def _confirm(question: str, yes: bool) -> bool:
@@ -192,7 +205,9 @@ async def _has_ended(client: Client, run: Stored) -> bool:
 
 async def _is_closed(client: Client, run_id: str) -> bool:
     try:
-        return not is_open(await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT))
+        return not is_open(
+            await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT)
+        )
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:  # its retention is over
             return True

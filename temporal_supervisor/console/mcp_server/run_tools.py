@@ -7,7 +7,14 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, MCPServer, Resolve
+from mcp.server.mcpserver import (
+    AcceptedElicitation,
+    Context,
+    Elicit,
+    ElicitationResult,
+    MCPServer,
+    Resolve,
+)
 from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
@@ -15,7 +22,11 @@ from temporal_supervisor.client import Item
 from temporal_supervisor.client import inbox as client_inbox
 from temporal_supervisor.console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from temporal_supervisor.console.base.terminal import safe_line
-from temporal_supervisor.console.commands.people_commands import item_report, require_open, send_update
+from temporal_supervisor.console.commands.people_commands import (
+    item_report,
+    require_open,
+    send_update,
+)
 from temporal_supervisor.console.commands.run_commands import check_team, require_team
 from temporal_supervisor.console.report.report_data import report_data
 from temporal_supervisor.console.report.report_page import report_page
@@ -47,7 +58,9 @@ _ARTIFACT_URI = "supervisor://run/{run_id}/artifact/{sha256}"
 Ctx = Context[Access, Any]
 RunId = Annotated[str, Field(description="as `research` returned it, or its last word")]
 AskedId = Annotated[str, Field(description="the `id` in `asked` of `wait`, or in `inbox`")]
-AskedHash = Annotated[str, Field(description="the `sha256` of what the person saw, beside that `id`")]
+AskedHash = Annotated[
+    str, Field(description="the `sha256` of what the person saw, beside that `id`")
+]
 
 
 class StartedRun(BaseModel):
@@ -152,11 +165,17 @@ def add_to(server: MCPServer[Access], *, decides: bool = True) -> None:
 
 async def research(
     ctx: Ctx,
-    goal: Annotated[str, Field(description="a question or task that can be understood without this conversation")],
+    goal: Annotated[
+        str,
+        Field(description="a question or task that can be understood without this conversation"),
+    ],
     team: Annotated[
-        str | None, Field(description="the name of one of the operator's teams; none: the usual one")
+        str | None,
+        Field(description="the name of one of the operator's teams; none: the usual one"),
     ] = None,
-    approve_plan: Annotated[bool, Field(description="have a person decide about the plan first")] = False,
+    approve_plan: Annotated[
+        bool, Field(description="have a person decide about the plan first")
+    ] = False,
     budget_usd: Annotated[float | None, Field(description="what it may cost at most")] = None,
     deadline: Annotated[str | None, Field(description="such as 30m or PT2H")] = None,
     max_subtasks: int | None = None,
@@ -216,7 +235,9 @@ async def _first_asked(run_id: str, seconds: float, ctx: Ctx) -> Item | None:
         await asyncio.sleep(_LOOK.total_seconds())
 
 
-async def _form(item: Annotated[Item | None, Resolve(_first_asked)], ask: bool, ctx: Ctx) -> Elicit[Form] | None:
+async def _form(
+    item: Annotated[Item | None, Resolve(_first_asked)], ask: bool, ctx: Ctx
+) -> Elicit[Form] | None:
     """Returns a form for a wait; None if it is unwanted, or can't show everything."""
     if not ask or not item or not _shows_forms(ctx):
         return None
@@ -241,7 +262,9 @@ async def wait(
     item: Annotated[Item | None, Resolve(_first_asked)],
     filled: Annotated[ElicitationResult[Form], Resolve(_form)],
     seconds: Annotated[float, Field(ge=0, le=_MOST_SECONDS)] = 20,
-    ask: Annotated[bool, Field(description="show the person at this client a form with what is asked")] = False,
+    ask: Annotated[
+        bool, Field(description="show the person at this client a form with what is asked")
+    ] = False,
 ) -> RunStanding:
     """Returns where a run stands: when it asks a person something, when it has ended, or after these seconds.
 
@@ -328,10 +351,14 @@ async def inbox(ctx: Ctx) -> AskedItems:
 async def decide(
     run_id: RunId,
     id: AskedId,  # noqa: A002 - as in the run's updates
-    decision: Annotated[Literal["approve", "change", "deny"], Field(description="`change` asks for another plan")],
+    decision: Annotated[
+        Literal["approve", "change", "deny"], Field(description="`change` asks for another plan")
+    ],
     sha256: AskedHash,
     ctx: Ctx,
-    comment: Annotated[str | None, Field(description="what should be different, or why not")] = None,
+    comment: Annotated[
+        str | None, Field(description="what should be different, or why not")
+    ] = None,
 ) -> Taken:
     """Tells a run what a person decided about a plan or a tool call. Only with the word of a person who saw it."""
     run = await _run(ctx, run_id)

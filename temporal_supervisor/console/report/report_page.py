@@ -16,7 +16,13 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from temporal_supervisor.console.base.terminal import counted, duration, look_alikes, revealed, safe_json
+from temporal_supervisor.console.base.terminal import (
+    counted,
+    duration,
+    look_alikes,
+    revealed,
+    safe_json,
+)
 from temporal_supervisor.console.report.charts import Chart, charts_of, markdown_rows, table_in
 from temporal_supervisor.console.report.report_data import AnswerTable, ReportData, SubtaskPart
 from temporal_supervisor.console.view.event_lines import event_line
@@ -278,7 +284,9 @@ class _Page:
             "marks": marks,
             "pattern": pattern,
         }
-        return Markup(self._markdown.render(_visible(text), env))  # made by markdown-it with HTML off
+        return Markup(
+            self._markdown.render(_visible(text), env)
+        )  # made by markdown-it with HTML off
 
     def _marks(
         self,

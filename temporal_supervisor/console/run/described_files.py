@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from activities.files.descriptions import DESCRIPTION_BYTES, DescriptionRefused, Written, read_description
+from activities.files.descriptions import (
+    DESCRIPTION_BYTES,
+    DescriptionRefused,
+    Written,
+    read_description,
+)
 from activities.files.file_cache import FileCache, copy_file, local_file
 from activities.files.file_reports import FileReport
 from activities.files.manifest import DataFile
@@ -135,4 +140,6 @@ async def _reports(files: list[DataFile]) -> list[FileReport]:
     try:
         return await FileCache(cache_dir()).reports(local, _OWNER, copy_file)
     except OSError as error:
-        raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None
+        raise CommandFailed(
+            BAD_INPUT, f"{error.filename} can't be read: {error.strerror}"
+        ) from None

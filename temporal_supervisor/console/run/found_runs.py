@@ -106,7 +106,9 @@ def stuck_sentence(described: WorkflowExecutionDescription) -> str | None:
     return f"its workflow code failed {counted(failed, 'time')} in a row"
 
 
-_SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id
+_SEARCHED_RUNS = (
+    1000  # one page of the server's list, for the newest run and the beginning of an id
+)
 _GENERATED = "supervise-"
 _SHOWN = 5
 

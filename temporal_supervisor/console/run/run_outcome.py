@@ -11,7 +11,12 @@ from temporalio.client import WorkflowExecutionDescription
 
 from activities.contracts.run_contracts import Published
 from activities.replies.agent_story import AgentStories, in_run_above, stored_events
-from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore, ArtifactUnavailable
+from activities.store.artifacts import (
+    ArtifactError,
+    ArtifactMissing,
+    ArtifactStore,
+    ArtifactUnavailable,
+)
 from activities.store.reading import read_plan
 from temporal_supervisor.console.base.command import CANCELLED, DONE, FAILED
 from temporal_supervisor.messages import NoRun

@@ -12,7 +12,14 @@ from rich.rule import Rule
 from rich.text import Text
 
 from temporal_supervisor.console.base.command import hint
-from temporal_supervisor.console.base.terminal import Report, counted, safe, safe_json, safe_line, wrapped
+from temporal_supervisor.console.base.terminal import (
+    Report,
+    counted,
+    safe,
+    safe_json,
+    safe_line,
+    wrapped,
+)
 from temporal_supervisor.console.run.found_runs import short_id
 from temporal_supervisor.console.run.run_outcome import exit_code
 from temporal_supervisor.console.view.model_ways import model_notes

@@ -218,7 +218,9 @@ class EmbeddedServer:
             self._log = Path(name)
 
         # nothing that would redirect it, and no secrets
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
+        environ = {
+            name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)
+        }
         with self._log.open("wb") as output:
             # until the server ends, which inherits the lock with the open file
             fcntl.flock(output, fcntl.LOCK_EX)

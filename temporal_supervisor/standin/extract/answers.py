@@ -13,8 +13,12 @@ from temporal_supervisor.supervision.base.json_object import JsonObject
 
 FOOTER = "_An extract by the stand-in model, not an answer: it does not reason._"
 
-_BESIDE = f"{marks.UNSUPPORTED}|{marks.DOUBT}".replace(": ", "")  # lines about a finding, no part of it
-_CLOSING = re.compile(rf"^[^\S\n]*+(confidence|limitations?|outcome|{_BESIDE})\s*:.*$", re.IGNORECASE | re.MULTILINE)
+_BESIDE = f"{marks.UNSUPPORTED}|{marks.DOUBT}".replace(
+    ": ", ""
+)  # lines about a finding, no part of it
+_CLOSING = re.compile(
+    rf"^[^\S\n]*+(confidence|limitations?|outcome|{_BESIDE})\s*:.*$", re.IGNORECASE | re.MULTILINE
+)
 _EMPTY = (marks.NO_HITS, marks.NO_TABLES)
 _ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
 _LEAST_ROOM = 80  # of one finding among very many
@@ -28,11 +32,21 @@ def worker_finding(prompt: Parts, composing: set[str]) -> JsonObject:
     """
     tried = [call for call in prompt.request.calls if call.name != marks.FINISH_TOOL]
     good = [call for call in tried if not call.is_error and not call.output.startswith(_EMPTY)]
-    named = [call for call in good if prompt.item.startswith(tuple(filter(None, map(str, call.arguments.values()))))]
-    failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in prompt.request.calls if call.is_error]
+    named = [
+        call
+        for call in good
+        if prompt.item.startswith(tuple(filter(None, map(str, call.arguments.values()))))
+    ]
+    failed = [
+        f"{call.name} failed ({clip(call.output, 120)})"
+        for call in prompt.request.calls
+        if call.is_error
+    ]
     composed = [call.output for call in good if call.name in composing]
     found = PartAnswers(composed, []) if composed else part_answers(prompt, named or good)
-    is_finder = any(tool["name"] not in {*marks.OWN_TOOLS, *composing} for tool in prompt.request.tools)
+    is_finder = any(
+        tool["name"] not in {*marks.OWN_TOOLS, *composing} for tool in prompt.request.tools
+    )
     text = "\n\n".join(found.texts) or ("" if is_finder else findings_text(prompt.findings))
     if not text:
         return _impossible_finding(prompt, failed)
@@ -63,9 +77,9 @@ def synthesis(prompt: Parts) -> JsonObject:
     texts = [without_footer(finding.text) for finding in prompt.findings]
     documents = [text for text in texts if text.startswith("# ")]
     parts = [without_footer(prompt.draft), findings_text(prompt.findings, cited=True)]
-    text = "\n\n".join(filter(None, parts))
+    text = "\n\n".join(filter(None, parts)) or "No findings were handed over."
     return {
-        "answer": f"{documents[-1] if documents else text or 'No findings were handed over.'}\n\n{FOOTER}",
+        "answer": f"{documents[-1] if documents else text}\n\n{FOOTER}",
         "confidence": None,
         "contradictions": [],
     }
@@ -91,7 +105,11 @@ def findings_text(findings: list[FindingText], cited: bool = False) -> str:
     for finding in sorted(findings, key=lambda finding: -figures_in(finding.text)):
         mark = f" [{finding.subtask_id}]" if cited and finding.role != marks.DIGEST else ""
         body = _body(without_footer(finding.text), max(_LEAST_ROOM, _ROOM // len(findings)), mark)
-        head = f"## {finding.role.capitalize()} ({finding.subtask_id})\n\n" if len(findings) > 1 else ""
+        head = (
+            f"## {finding.role.capitalize()} ({finding.subtask_id})\n\n"
+            if len(findings) > 1
+            else ""
+        )
         made.append(f"{head}{body}")
     return "\n\n".join(made)
 

@@ -8,7 +8,13 @@ from temporal_supervisor.standin.extract import answers, plans
 from temporal_supervisor.standin.extract.prompt_parts import Parts
 from temporal_supervisor.standin.extract.schema_fill import Filler
 from temporal_supervisor.standin.extract.tool_use import composes, looked_up, next_calls
-from temporal_supervisor.standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
+from temporal_supervisor.standin.server.api_reply import (
+    ApiReply,
+    json_reply,
+    text_block,
+    text_reply,
+    tool_block,
+)
 from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.supervision.base import prompt_marks as marks
 from temporal_supervisor.supervision.base.json_object import JsonObject
@@ -52,7 +58,9 @@ def _finished(prompt: Parts) -> ApiReply:
         filled = {**form.fill(made), "confidence": None}  # an extract has none
         return ApiReply([tool_block(marks.FINISH_TOOL, filled)], "tool_use")
     limitations = "; ".join(made["limitations"])
-    return text_reply(f"{made['finding']}\n\nOutcome: {made['outcome']}\nLimitations: {limitations}")
+    return text_reply(
+        f"{made['finding']}\n\nOutcome: {made['outcome']}\nLimitations: {limitations}"
+    )
 
 
 def _with_output(prompt: Parts, schema: JsonObject, made: JsonObject) -> JsonObject:

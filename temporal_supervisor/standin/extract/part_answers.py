@@ -111,7 +111,9 @@ def _calculated(calls: list[PastCall]) -> dict[str, str]:
     return outputs
 
 
-def _by_query(part: Part, prompt: Parts, calls: list[PastCall], calculated: dict[str, str]) -> list[str]:
+def _by_query(
+    part: Part, prompt: Parts, calls: list[PastCall], calculated: dict[str, str]
+) -> list[str]:
     """Returns the result of a part's query in sentences, with its short tables."""
     query = query_of(part, _listing_text(prompt), prompt.item)
     if query is None:

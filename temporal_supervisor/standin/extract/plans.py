@@ -30,7 +30,11 @@ def plan(prompt: Parts, filler: Filler) -> JsonObject:
     is_step = "finished" in filler.properties()
     roles = _roles(prompt, filler)
     is_revision = bool(prompt.planned) and not is_step
-    made = _replacements(prompt, filler, roles) if is_revision else _next_subtasks(prompt, roles, one=is_step)
+    made = (
+        _replacements(prompt, filler, roles)
+        if is_revision
+        else _next_subtasks(prompt, roles, one=is_step)
+    )
     return {
         "strategy": "plan",
         "reasoning": "Each part of the goal goes to the role that has the data for it.",

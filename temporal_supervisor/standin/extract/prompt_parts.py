@@ -9,7 +9,9 @@ from temporal_supervisor.standin.server.api_request import ApiRequest
 from temporal_supervisor.supervision.base import prompt_marks as marks
 
 # "- analyst: reads tables (tools: query_data)": the name, the purpose, the tools.
-_ROLE = re.compile(r"^\s*[-*]\s*([A-Za-z][\w-]*):\s*+(.+?)(?:(?<!\s)\s*+\((tools:[^()]*+)\))?(?<!\s)\s*+$")
+_ROLE = re.compile(
+    r"^\s*[-*]\s*([A-Za-z][\w-]*):\s*+(.+?)(?:(?<!\s)\s*+\((tools:[^()]*+)\))?(?<!\s)\s*+$"
+)
 # 'id="t1"', 'role = "analyst"'; not 'id=t1'.
 _ATTRIBUTE = re.compile(r'(?<![\w-])([\w-]++)\s*+=\s*+"([^"]*+)"')
 # "write_report", "formatter"; not "rewrite".
@@ -64,9 +66,18 @@ class FindingText(NamedTuple):
 
 def blocks(prompt: str, tag: str) -> list[Block]:
     """Returns attributes and text of each `<tag ...>...</tag>` in order."""
-    name = re.escape(tag)  # a tag that is only mentioned has no end, or another beginning before its end
-    parts = re.findall(rf"<{name}(\s(?:(?!<{name}[\s>])[^>])*+)?>((?:(?!<{name}[\s>]).)*?)</{name}>", prompt, re.DOTALL)
-    return [({k: unescape(v) for k, v in _ATTRIBUTE.findall(head)}, unescape(text).strip()) for head, text in parts]
+    name = re.escape(
+        tag
+    )  # a tag that is only mentioned has no end, or another beginning before its end
+    parts = re.findall(
+        rf"<{name}(\s(?:(?!<{name}[\s>])[^>])*+)?>((?:(?!<{name}[\s>]).)*?)</{name}>",
+        prompt,
+        re.DOTALL,
+    )
+    return [
+        ({k: unescape(v) for k, v in _ATTRIBUTE.findall(head)}, unescape(text).strip())
+        for head, text in parts
+    ]
 
 
 def block(prompt: str, tag: str) -> str:
@@ -103,8 +114,8 @@ def _attachments(prompt: str) -> list[str]:
 class Parts:
     """The marked parts of a request's text, each empty if there is none.
 
-    `question` is that of the subtask, else of the goal, else all that users wrote; `item` is what a template's subtask
-    is for; `planned` are the subtasks of the plan so far, with their states.
+    `question` is that of the subtask, else of the goal, else all that users wrote; `item` is what a
+    template's subtask is for; `planned` are the subtasks of the plan so far, with their states.
     """
 
     def __init__(self, request: ApiRequest) -> None:
@@ -118,4 +129,7 @@ class Parts:
         self.roles = _roles(self.text)
         self.attachments = _attachments(self.text)
         parts = blocks(self.text, marks.FINDING)
-        self.findings = [FindingText(head.get("subtask_id", ""), head.get("role", ""), text) for head, text in parts]
+        self.findings = [
+            FindingText(head.get("subtask_id", ""), head.get("role", ""), text)
+            for head, text in parts
+        ]

@@ -15,7 +15,8 @@ _ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+
 _QUESTION_WORD = r"(?:what|why|how|which|who|when|where)\b"
 # Between parts: "How many? Where", "... and which", ", how"; not "salt and pepper".
 _NEXT_PART = re.compile(
-    rf"(?<=[?;])\s++|,?(?<!\s)\s++and\s++(?={_QUESTION_WORD})|,\s++(?={_QUESTION_WORD})", re.IGNORECASE
+    rf"(?<=[?;])\s++|,?(?<!\s)\s++and\s++(?={_QUESTION_WORD})|,\s++(?={_QUESTION_WORD})",
+    re.IGNORECASE,
 )
 # "Please write a short report on it.", "Be brief."; not "What was written?".
 _WRITES = re.compile(
@@ -40,7 +41,9 @@ class Part:
     def whole(self) -> str:
         """Its text, with that of its context if it is too short by itself."""
         words = [word for word in key_words(self.text) if not word.isdigit()]
-        return f"{self.text} {self.context}" if len(words) < _OWN_WORDS and self.context else self.text
+        return (
+            f"{self.text} {self.context}" if len(words) < _OWN_WORDS and self.context else self.text
+        )
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,9 @@ class PartQuery:
 def parts_of(question: str) -> list[Part]:
     """Returns the parts of a question, without instructions to the author unless that is all."""
     said = [sentence.strip() for sentence in _SENTENCE.split(question.strip())]
-    asked = [sentence for sentence in said if sentence and not _WRITES.match(sentence)] or [question.strip()]
+    asked = [sentence for sentence in said if sentence and not _WRITES.match(sentence)] or [
+        question.strip()
+    ]
     texts = [text.strip(" ?;") for sentence in asked for text in _NEXT_PART.split(sentence)]
     made: list[Part] = []
     for text in filter(None, texts):
@@ -64,7 +69,11 @@ def parts_of(question: str) -> list[Part]:
 
 def expressions_in(question: str) -> list[str]:
     """Returns the arithmetic expressions in a question, without dates and ranges of years."""
-    return [written for written in _ARITHMETIC.findall(question) if not _DATE_OR_RANGE.fullmatch(written.strip())]
+    return [
+        written
+        for written in _ARITHMETIC.findall(question)
+        if not _DATE_OR_RANGE.fullmatch(written.strip())
+    ]
 
 
 def wants_document(question: str) -> bool:

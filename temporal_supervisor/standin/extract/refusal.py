@@ -1,6 +1,10 @@
 """The refusal of a question that the stand-in can't answer."""
 
-from temporal_supervisor.standin.extract.standin_words import NEEDS_MODEL, STANDIN_LIMITS, ways_to_a_model
+from temporal_supervisor.standin.extract.standin_words import (
+    NEEDS_MODEL,
+    STANDIN_LIMITS,
+    ways_to_a_model,
+)
 from temporal_supervisor.standin.lookup.word_forms import clip
 
 _ASKED_CHARS = 200

@@ -99,7 +99,12 @@ def _cited(tool: str, url: str, line: str) -> JsonObject:
 
 def _fetched(url: str) -> JsonObject:
     source = {"type": "text", "media_type": "text/plain", "data": _pages()[url]}
-    document = {"type": "document", "title": _title(url), "source": source, "citations": {"enabled": True}}
+    document = {
+        "type": "document",
+        "title": _title(url),
+        "source": source,
+        "citations": {"enabled": True},
+    }
     return {"type": "web_fetch_result", "url": url, "retrieved_at": None, "content": document}
 
 
@@ -110,7 +115,9 @@ def _title(url: str) -> str:
 @cache
 def _pages() -> dict[str, str]:
     """The texts of the pages by their URLs."""
-    return {_SITE + file.stem: file.read_text(encoding="utf-8") for file in sorted(_FOLDER.glob("*.md"))}
+    return {
+        _SITE + file.stem: file.read_text(encoding="utf-8") for file in sorted(_FOLDER.glob("*.md"))
+    }
 
 
 _TURNS = 5  # list, query or search, read, calculate, compose
@@ -120,10 +127,12 @@ _KEYS = 10  # words of a search
 _TITLE_CHARS = 120
 _NAME_CHARS = 200  # an argument that may be longer is a question or a text, no name to look up
 _MOST_CHARS = re.compile(r"maxLength\W+(\d+)")  # a strict schema says it in the description
-_NAME = re.compile(r"(?<=[a-z,;:] )(?!I\b)[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
-# '[a-document p. 3] text', '- [b] text', '"id": "x7"'; not 'text [a]'.
+_NAME = re.compile(
+    r"(?<=[a-z,;:] )(?!I\b)[A-Z][\w'-]+(?: [A-Z][\w'-]+)*"
+)  # capitals that begin no sentence
+# '[a-document p. 3] text', '- [b] text', '"id": "x7"'; not 'text [a]'. A page is no part of the id.
 _ID = re.compile(
-    r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\n]{1,120}?)(?: p\. \d{1,5})?\]"  # a page is no part of it
+    r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\n]{1,120}?)(?: p\. \d{1,5})?\]"
     r"|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})",
     re.MULTILINE,
 )

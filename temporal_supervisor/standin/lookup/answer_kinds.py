@@ -1,4 +1,7 @@
-"""Kinds of questions about texts, by how they begin, and the sentences that tell a number, a time or a place."""
+"""Kinds of questions about texts, and the sentences that answer them.
+
+The beginning of a question tells its kind: one for a number, a time, a place and so on.
+"""
 
 import re
 from dataclasses import dataclass
@@ -9,19 +12,23 @@ from temporal_supervisor.standin.lookup.word_forms import same_word, stem
 _WORD = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
 _FIGURE_WORDS = """
-no none nothing free half one two three four five six seven eight nine ten eleven twelve twenty hundred thousand once
-twice every each daily weekly monthly yearly hourly annually always never both dozen
+no none nothing free half one two three four five six seven eight nine ten eleven twelve twenty
+hundred thousand once twice every each daily weekly monthly yearly hourly annually always never both
+dozen
 """
 _TIME_WORDS = """
-january february march april may june july august september october november december monday tuesday wednesday thursday
-friday saturday sunday weekday weekend noon midnight morning evening night spring summer autumn winter today tomorrow
-yesterday immediately within after before during until since once when every daily weekly monthly yearly day week month
+january february march april may june july august september october november december monday tuesday
+wednesday thursday friday saturday sunday weekday weekend noon midnight morning evening night spring
+summer autumn winter today tomorrow yesterday immediately within after before during until since
+once when every daily weekly monthly yearly day week month
 """
 _PLACE_WORDS = """
-in at on to from near behind under above beside into opposite between here everywhere online upstairs downstairs
+in at on to from near behind under above beside into opposite between here everywhere online
+upstairs downstairs
 """
 _FREQUENCY_WORDS = """
-every each once twice times daily weekly monthly yearly hourly annually quarterly always never seldom regularly
+every each once twice times daily weekly monthly yearly hourly annually quarterly always never
+seldom regularly
 """
 _FREQUENCIES = frozenset(_FREQUENCY_WORDS.split())
 _FIGURES = frozenset(_FIGURE_WORDS.split())
@@ -34,7 +41,10 @@ Name = Literal["count", "frequency", "figure", "time", "place", "person"]
 _BEGINNINGS: tuple[tuple[Name, re.Pattern[str]], ...] = (
     ("count", re.compile(r"how many\s+(?P<thing>\w+)", re.IGNORECASE)),
     ("frequency", re.compile(r"how often\b", re.IGNORECASE)),
-    ("figure", re.compile(r"how (?:much|high|long|far|old|large|big|heavy|fast|tall|wide)\b", re.I)),
+    (
+        "figure",
+        re.compile(r"how (?:much|high|long|far|old|large|big|heavy|fast|tall|wide)\b", re.I),
+    ),
     ("time", re.compile(r"(?:since |until |by )?when\b", re.IGNORECASE)),
     ("place", re.compile(r"where\b", re.IGNORECASE)),
     ("person", re.compile(r"(?:to |by |with |from )?who(?:m|se)?\b", re.IGNORECASE)),
@@ -43,7 +53,7 @@ _BEGINNINGS: tuple[tuple[Name, re.Pattern[str]], ...] = (
 
 @dataclass(frozen=True)
 class AnswerKind:
-    """The kind of thing that answers a question; `thing` is what is counted, for a question of how many."""
+    """The kind of thing that answers a question; `thing` is what a question of how many counts."""
 
     name: Name
     thing: str = ""
@@ -72,7 +82,10 @@ class AnswerKind:
             case "time":
                 return bool(_DIGIT.search(sentence)) or not _TIMES.isdisjoint(map(stem, words))
             case "place":
-                return any(_is_place(word, after) for word, after in zip(words, [*words[1:], ""], strict=True))
+                return any(
+                    _is_place(word, after)
+                    for word, after in zip(words, [*words[1:], ""], strict=True)
+                )
             case "person":
                 return True
 
@@ -80,7 +93,9 @@ class AnswerKind:
         """True if a number stands shortly before the thing that is counted."""
         for at, word in enumerate(words):
             near = words[max(0, at - _COUNTED_WITHIN) : at]
-            if same_word(stem(word), self.thing) and any(each.isdigit() or each in _COUNTS for each in near):
+            if same_word(stem(word), self.thing) and any(
+                each.isdigit() or each in _COUNTS for each in near
+            ):
                 return True
         return False
 

@@ -1,34 +1,45 @@
 """Passages: the sentences of a text that hold the words of a question, or none.
 
-A sentence counts if it has nearly all words that the question is about; a title above it counts with it. What a
-question is about in other words is not found: that takes a model.
+A sentence counts if it has nearly all words that the question is about; a title above it counts
+with it. What a question is about in other words is not found: that takes a model.
 """
 
 import re
 from dataclasses import dataclass
 
 from temporal_supervisor.standin.lookup.answer_kinds import AnswerKind
-from temporal_supervisor.standin.lookup.word_forms import key_stems, key_words, same_word, sentences, stem
+from temporal_supervisor.standin.lookup.word_forms import (
+    key_stems,
+    key_words,
+    same_word,
+    sentences,
+    stem,
+)
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$")
 _MOST = 5
 _PARAGRAPH_REST = 2  # sentences after the one that was found, where a reason is asked for
 _A_WORD_MISSING = 3  # one word in so many may be said otherwise
-_NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w-]+|(?<=\()[A-Z][\w-]+")  # capitals that begin no sentence
+_NAME = re.compile(
+    r"(?<=[\w,;)] )[A-Z][\w-]+|(?<=\()[A-Z][\w-]+"
+)  # capitals that begin no sentence
 # "twenty-one"; not "twenty one".
 _COMPOUND = re.compile(r"(?<!\w)\w++(?:-\w++)+")
 _BREAKS = re.compile(r"[-\s]")
 # "Why", "what caused it"; not "what".
-_REASON = re.compile(r"\b(why|what (?:made|explains?|caused|led)|reasons?|causes?)\b", re.IGNORECASE)
+_REASON = re.compile(
+    r"\b(why|what (?:made|explains?|caused|led)|reasons?|causes?)\b", re.IGNORECASE
+)
 _GIVES_REASON = re.compile(
-    r"\b(because|since|due|owing|so that|therefore|caused?|causes|reasons?|led to|leads to|thanks to|as a result|after|"
-    r"explains?|why)\b|:",
+    r"\b(because|since|due|owing|so that|therefore|caused?|causes|reasons?|led to|leads to|"
+    r"thanks to|as a result|after|explains?|why)\b|:",
     re.IGNORECASE,
 )
 # What no sentence answers by its words: work on a text, a judgement, a forecast.
 _NOT_BY_WORDS = re.compile(
-    r"\b(summari[sz]e|summary|sum up|translate|rewrite|rephrase|compare|recommend|suggest|advise|advice|should|"
-    r"opinion|think|predict|forecast|expect(?:ed)? next|plot|chart|draw|imagine|invent|evaluate|assess|improve|"
+    r"\b(summari[sz]e|summary|sum up|translate|rewrite|rephrase|compare|"
+    r"recommend|suggest|advise|advice|should|opinion|think|predict|forecast|expect(?:ed)? next|"
+    r"plot|chart|draw|imagine|invent|evaluate|assess|improve|"
     r"rate (?:the|our|my|this|these|each|how)|"
     r"best way|how (?:can|could|would)|what if|pros and cons)\b",
     re.IGNORECASE,
@@ -54,7 +65,10 @@ def takes_judgement(question: str) -> bool:
 
 
 def answering_sentences(text: str, question: str, known: str = "") -> list[str]:
-    """Returns the sentences that hold the words of a question, in the text's order; `known` are words of its title."""
+    """Returns the sentences that hold the words of a question, in the text's order.
+
+    `known` are words of the text's title.
+    """
     wanted = key_stems(question)
     if not wanted or takes_judgement(question):
         return []
@@ -73,7 +87,9 @@ def answering_sentences(text: str, question: str, known: str = "") -> list[str]:
                 continue
             if not _has_compounds(sentence, question) or (kind and not kind.is_told_by(sentence)):
                 continue
-            rest = paragraph.sentences[at : at + 1 + _PARAGRAPH_REST] if gives_reasons else [sentence]
+            rest = (
+                paragraph.sentences[at : at + 1 + _PARAGRAPH_REST] if gives_reasons else [sentence]
+            )
             if gives_reasons and len(rest) == 1 and not _GIVES_REASON.search(sentence):
                 continue  # the fact alone, which the question knows
             found.append((_score(sentence, wanted), rest))
@@ -96,7 +112,7 @@ def _names_one(names: list[str], words: list[str]) -> bool:
 
 
 def _has_compounds(sentence: str, question: str) -> bool:
-    """True if a sentence has each word with a hyphen of a question, such as `e-bike`, with or without the hyphen."""
+    """True if a sentence has each hyphenated word of a question, `e-bike` also as `ebike`."""
     together = _BREAKS.sub("", sentence.lower())
     return all(stem(_BREAKS.sub("", word)) in together for word in _COMPOUND.findall(question))
 

@@ -1,4 +1,4 @@
-"""Times in questions: years, quarters, months and days, and the conditions that select their rows."""
+"""Times in questions: years, quarters, months, days, and the conditions that select their rows."""
 
 import re
 from dataclasses import dataclass
@@ -7,19 +7,30 @@ from datetime import date, timedelta
 from temporal_supervisor.standin.lookup.question_words import QuestionWords
 from temporal_supervisor.standin.lookup.table_columns import Column
 
-_MONTH_NAMES = "january february march april may june july august september october november december"
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december"
+)
 _MONTHS = _MONTH_NAMES.split()
 _MONTH_ENDS = {1: "03", 2: "06", 3: "09", 4: "12"}
 _YEAR_CHARS, _MONTH_CHARS, _DAY_CHARS = 4, 7, 10
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
 _QUARTERS = {"q1": 1, "q2": 2, "q3": 3, "q4": 4}
-_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4}
+_ORDINALS = {
+    "first": 1,
+    "second": 2,
+    "third": 3,
+    "fourth": 4,
+    "1st": 1,
+    "2nd": 2,
+    "3rd": 3,
+    "4th": 4,
+}
 _RANGES = ("from", "between", "since", "after", "until", "before")
 
 
 @dataclass(frozen=True)
 class Period:
-    """A time from `low` to `high`, each written as far as it goes: `2025`, `2025-03` or `2025-03-14`."""
+    """A time from `low` to `high`, as exact as each is known: `2025`, `2025-03`, `2025-03-14`."""
 
     low: str
     high: str
@@ -32,7 +43,10 @@ class Period:
 
 
 def periods_in(words: QuestionWords, time: Column) -> list[Period]:
-    """Takes the times that a question names. Returns them in order; `since` and `before` reach to the table's ends."""
+    """Takes the times that a question names, and returns them in order.
+
+    `since` and `before` reach to the table's ends.
+    """
     found: list[tuple[int, Period]] = []
     at = 0
     while at < len(words.texts):
@@ -52,16 +66,22 @@ def periods_in(words: QuestionWords, time: Column) -> list[Period]:
 
 
 def _period_at(words: QuestionWords, at: int, time: Column) -> tuple[Period | None, int]:
-    """Returns the period that begins at a word, and how many words it takes; None and 1 without one."""
+    """Returns the period that begins at a word and its number of words; None and 1 without one."""
     texts = [text.lower() for text in words.texts[at : at + 4]] + [""] * 4
     first, second, third, fourth = texts[:4]
     year, only = _YEAR.fullmatch, _only_year(time)
-    if year(first) and re.fullmatch(r"0[1-9]|1[0-2]", second) and f"{first}-{second}" in words.question:
+    if (
+        year(first)
+        and re.fullmatch(r"0[1-9]|1[0-2]", second)
+        and f"{first}-{second}" in words.question
+    ):
         if re.fullmatch(r"\d\d", third) and f"{first}-{second}-{third}" in words.question:
             return Period.of(f"{first}-{second}-{third}"), 3
         return Period.of(f"{first}-{second}"), 2
     if first in _QUARTERS and (year(second) or only):
-        return _quarter(_QUARTERS[first], second if year(second) else only), 2 if year(second) else 1
+        return _quarter(_QUARTERS[first], second if year(second) else only), 2 if year(
+            second
+        ) else 1
     if year(first) and second in _QUARTERS:
         return _quarter(_QUARTERS[second], first), 2
     if first in _ORDINALS and second == "quarter":
@@ -124,7 +144,10 @@ def _moved(moment: str, by: int) -> str:
 
 
 def part_of(time: Column, size: int) -> str:
-    """Returns the expression for the first characters of a time, which are its year, month or day; 0 is the quarter."""
+    """Returns the expression for the first characters of a time: its year, month or day.
+
+    With size 0 it is the expression for the quarter.
+    """
     if time.is_years:
         return time.sql
     if size == 0:
@@ -133,10 +156,12 @@ def part_of(time: Column, size: int) -> str:
 
 
 def condition_on(time: Column, periods: list[Period]) -> str:
-    """Returns the condition for the rows of a period, or for those from the first to the last of several."""
+    """Returns the condition for the rows of a period, or from the first to the last of several."""
     low, high = periods[0].low, periods[-1].high
     if time.is_years:
         return f"{time.sql} BETWEEN {low[:_YEAR_CHARS]} AND {high[:_YEAR_CHARS]}"
     size = min(len(low), len(high))
     part = part_of(time, size)
-    return f"{part} = '{low}'" if low == high else f"{part} BETWEEN '{low[:size]}' AND '{high[:size]}'"
+    return (
+        f"{part} = '{low}'" if low == high else f"{part} BETWEEN '{low[:size]}' AND '{high[:size]}'"
+    )

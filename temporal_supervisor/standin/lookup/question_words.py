@@ -13,11 +13,11 @@ _TOKEN = re.compile(r"\d+(?:[.,]\d+)*%?|[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s?\b")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _FILLER_WORDS = """
-a an the of in for on at from to with and or there is are was were do does did be been has have had their its our we
-my please me give show tell us us value values figure figures how much many what which who that this these those
-recorded table column columns data file files it they you i can could between each any all as by into within during over
-only also then so he she his her listed contained according know would like exactly currently altogether across
-about whole given
+a an the of in for on at from to with and or there is are was were do does did be been has have had
+their its our we my please me give show tell us us value values figure figures how much many what
+which who that this these those recorded table column columns data file files it they you i can
+could between each any all as by into within during over only also then so he she his her listed
+contained according know would like exactly currently altogether across about whole given
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
 
@@ -44,7 +44,9 @@ class QuestionWords:
         if not size:
             return []
         starts = range(len(self.stems) - size + 1)
-        return [at for at in starts if self._is_open(at, size) and self.stems[at : at + size] == wanted]
+        return [
+            at for at in starts if self._is_open(at, size) and self.stems[at : at + size] == wanted
+        ]
 
     def places_of_form(self, word: str) -> list[int]:
         """Returns the positions of open words that are a form of a word."""
@@ -76,7 +78,16 @@ class QuestionWords:
     def word_before(self, at: int) -> str:
         """Returns the word before a position, beyond an article; empty at the beginning."""
         at -= 1
-        while at >= 0 and self.stems[at] in ("the", "a", "an", "of", "different", "distinct", "total", "average"):
+        while at >= 0 and self.stems[at] in (
+            "the",
+            "a",
+            "an",
+            "of",
+            "different",
+            "distinct",
+            "total",
+            "average",
+        ):
             at -= 1
         return self.texts[at].lower() if at >= 0 else ""
 

@@ -52,7 +52,10 @@ def _count(answer: TableAnswer, grid: Grid, where: str) -> str:
 
 
 def _aggregate(answer: TableAnswer, grid: Grid, where: str) -> list[str]:
-    """Returns a total or an average, and of how many rows it is if some have no value; nothing without rows."""
+    """Returns a total or an average; nothing without rows.
+
+    The number of rows behind it is added if some rows have no value.
+    """
     value, with_value, rows = grid.rows[0][-3:]
     name = f"{_HOW[answer.kind]} {answer.what}{where}"
     if rows == "0":
@@ -95,12 +98,15 @@ def _extreme(answer: TableAnswer, grid: Grid, where: str, order: str) -> str:
     if answer.kind.startswith("dated"):
         superlatives = {"DESC": "Latest", "ASC": "Earliest"}
     word = superlatives[order]
-    return f"{word} {answer.what}{where}: {best[0][at]} ({'; '.join(_row(titles, row, at) for row in best)})."
+    rows = "; ".join(_row(titles, row, at) for row in best)
+    return f"{word} {answer.what}{where}: {best[0][at]} ({rows})."
 
 
 def _row(titles: list[str], row: list[str], without: int) -> str:
     """Returns a row's other cells with their columns."""
-    shown = [(titles[at], cell) for at, cell in enumerate(row) if at != without and cell not in _NONE]
+    shown = [
+        (titles[at], cell) for at, cell in enumerate(row) if at != without and cell not in _NONE
+    ]
     return ", ".join(f"{title}: {cell}" for title, cell in shown)
 
 

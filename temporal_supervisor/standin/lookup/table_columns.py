@@ -25,26 +25,34 @@ _NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "REAL", "NUMERIC")
 _TIMES = ("DATE", "TIMESTAMP")
 # "2004", "2004-05", "2004-05-02 10:30"; not "204".
 _MOMENT = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?)?")
-_TIME_WORDS = frozenset({"date", "year", "month", "quarter", "week", "day", "time", "period", "when"})
+_TIME_WORDS = frozenset(
+    {"date", "year", "month", "quarter", "week", "day", "time", "period", "when"}
+)
 _UNIT_WORDS = """
-eur usd chf gbp kg g t ton tonne km m cm mm l percent pct thousand million year id no nr number code name
-in per of the
+eur usd chf gbp kg g t ton tonne km m cm mm l percent pct thousand million year id no nr number code
+name in per of the
 """
 _UNITS = frozenset(_UNIT_WORDS.split())
 _KEYS = frozenset({"id", "no", "nr", "number", "code", "key"})
 # What adds up over rows; of other figures, such as prices and rates, a sum says nothing.
 _ADDITIVE_WORDS = """
-quantity qty amount total net gross revenue sale turnover cost unit piece hour order count number visitor tonne
-value spend spent paid fee stock profit income expense budget harvest yield crop weight volume sold
+quantity qty amount total net gross revenue sale turnover cost unit piece hour order count number
+visitor tonne value spend spent paid fee stock profit income expense budget harvest yield crop
+weight volume sold
 """
 _ADDITIVE = frozenset(_ADDITIVE_WORDS.split())
-_RATE_WORDS = "price rate percent share average mean ratio index per expectancy age temperature score"
+_RATE_WORDS = (
+    "price rate percent share average mean ratio index per expectancy age temperature score"
+)
 _RATES = frozenset(_RATE_WORDS.split())
 
 
 @dataclass
 class Column:
-    """A column as queries write it; `values` are listed, all of them if it is `whole`; `low` to `high` is its range."""
+    """A column as queries write it.
+
+    `values` are listed, all of them if it is `whole`; `low` to `high` is its range.
+    """
 
     sql: str
     kind: Kind
@@ -70,7 +78,7 @@ class Column:
 
     @property
     def is_key(self) -> bool:
-        """True for numbers that name rows, such as those of orders: nothing is computed from them."""
+        """True for numbers that name rows, as those of orders do: nothing is computed from them."""
         return self.words[-1:] != self.words[:1] and self.words[-1] in _KEYS or self.words == ["id"]
 
     @property
@@ -115,7 +123,7 @@ class DataTable:
 
 
 def read_tables(text: str) -> list[DataTable]:
-    """Returns the tables that a list of tables or a planner's catalogue describes, each name once."""
+    """Returns the tables in a list of tables or a planner's catalogue, each name once."""
     tables: dict[str, DataTable] = {}
     current: DataTable | None = None
     for line in text.splitlines():
@@ -136,11 +144,16 @@ def _typed(name: str, rest: str) -> DataTable | None:
     found = _TYPED.findall(inner)
     if not found or ": " in inner:
         return None
-    return DataTable(name, [Column(column, _kind_of_type(column, type_)) for column, type_ in found])
+    return DataTable(
+        name, [Column(column, _kind_of_type(column, type_)) for column, type_ in found]
+    )
 
 
 def _summed(name: str, rest: str) -> DataTable | None:
-    """Returns the table of `name: values; name: low to high; rows: 8): about`, None for another form."""
+    """Returns the table of `name: values; name: low to high; rows: 8): about`.
+
+    None for another form.
+    """
     table = DataTable(name)
     for part in _inside(rest).split("; "):
         if part.startswith("rows: "):
@@ -152,7 +165,9 @@ def _summed(name: str, rest: str) -> DataTable | None:
             continue
         column_name, _, type_ = part.rpartition(" ")
         if column_name and type_.isupper():
-            table.columns.append(Column(column_name, _kind_of_type(column_name, type_), whole=False))
+            table.columns.append(
+                Column(column_name, _kind_of_type(column_name, type_), whole=False)
+            )
     return table if table.columns else None
 
 

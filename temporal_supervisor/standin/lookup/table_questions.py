@@ -30,25 +30,32 @@ _CHEAPEST = ("cheapest", "least expensive")
 _PRICES = frozenset(["price", "cost", "fee"])
 _PLACE_WORDS = "town city place office location region address site room shelf"
 _PLACES = frozenset(_PLACE_WORDS.split())
-_PEOPLE = frozenset(["name", "employee", "person", "customer", "member", "staff", "mechanic", "contact", "owner"])
+_PEOPLE = frozenset(
+    ["name", "employee", "person", "customer", "member", "staff", "mechanic", "contact", "owner"]
+)
 _YES = frozenset(["yes", "true", "y", "ja", "oui"])
 _NO = frozenset(["no", "false", "n", "nein", "non"])
 _COUNTS = ("how many", "number of", "count of", "count")
 _SUMS = ("in total", "in all", "total", "sum", "altogether", "overall", "how much")
 _AVERAGES = ("on average", "average", "mean")
 _LISTS = ("list", "which", "what are", "name", "names of", "show", "give")
-_CHANGES = (
-    *("change", "changed", "develop", "developed", "grow", "grew", "growth", "rise", "rose", "fall", "fell"),
-    *("difference", "increase", "increased", "decrease", "decreased", "go", "went", "evolve", "evolved"),
+_CHANGE_WORDS = """
+change changed develop developed grow grew growth rise rose fall fell
+difference increase increased decrease decreased go went evolve evolved
+"""
+_CHANGES = tuple(_CHANGE_WORDS.split())
+_LINK_WORDS = (
+    "live, work, sold, sell, made, belong, stand, stored, located, come from, exist, found"
 )
-_LINKS = ("live", "work", "sold", "sell", "made", "belong", "stand", "stored", "located", "come from", "exist", "found")
+_LINKS = tuple(_LINK_WORDS.split(", "))
 
 
 @dataclass(frozen=True)
 class TableAnswer:
     """A way to answer a question: a query over a table, and the words for its result.
 
-    `kind` is the form of the question, `what` names what is asked, `where` says of which rows, empty for all.
+    `kind` is the form of the question, `what` names what is asked, `where` says of which rows,
+    empty for all.
     """
 
     sql: str
@@ -105,9 +112,12 @@ def _changed(reading: TableReading) -> TableAnswer | None:
     clauses = [*reading.clauses, f"{grain} IN ({ends})"]
     groups = ", ".join([*dict.fromkeys(labels), grain])
     value = f"sum({number.sql})" if adds_up else f"avg({number.sql})"
-    shown = ", ".join([*dict.fromkeys(labels), f"{grain} AS period", f"{value} AS {_alias(number.title)}"])
+    shown = ", ".join(
+        [*dict.fromkeys(labels), f"{grain} AS period", f"{value} AS {_alias(number.title)}"]
+    )
     alone = "" if adds_up else " HAVING count(*) = 1"
-    sql = f"SELECT {shown} FROM {_source(reading, clauses)} GROUP BY {groups}{alone} ORDER BY {groups}"
+    rows = _source(reading, clauses)
+    sql = f"SELECT {shown} FROM {rows} GROUP BY {groups}{alone} ORDER BY {groups}"
     return _complete_answer(reading, sql, "change", number.title, with_periods=False)
 
 
@@ -167,7 +177,11 @@ def _ranked(reading: TableReading) -> TableAnswer | None:
     if len(numbers) > 1 or (not numbers and not reading.means_rows):
         return None
     if not numbers:
-        return _ranking_of(reading, grouped, "count(*)", "rows", order) if grouped is not None else None
+        return (
+            _ranking_of(reading, grouped, "count(*)", "rows", order)
+            if grouped is not None
+            else None
+        )
     number = numbers[0]
     if is_average and grouped is not None:
         return _ranking_of(reading, grouped, f"avg({number.sql})", f"average {number.title}", order)
@@ -178,7 +192,9 @@ def _ranked(reading: TableReading) -> TableAnswer | None:
     return _complete_answer(reading, sql, f"extreme {order}", number.title)
 
 
-def _ranking_of(reading: TableReading, by: Column, value: str, title: str, order: str) -> TableAnswer | None:
+def _ranking_of(
+    reading: TableReading, by: Column, value: str, title: str, order: str
+) -> TableAnswer | None:
     return _ranking(reading, by.sql, by.title, value, title, order)
 
 
@@ -190,7 +206,11 @@ def _ranked_times(reading: TableReading, order: str, *, is_average: bool) -> Tab
     moment = part_of(time, _GRAIN_CHARS.get(reading.grain, 0))
     if not numbers:
         means_rows = reading.means_rows or any(column.is_key for column in reading.other_columns)
-        return _ranking(reading, moment, reading.grain, "count(*)", "rows", order) if means_rows else None
+        return (
+            _ranking(reading, moment, reading.grain, "count(*)", "rows", order)
+            if means_rows
+            else None
+        )
     value = "avg" if is_average else "sum"
     word = "average" if is_average else "total"
     title = f"{word} {numbers[0].title}"
@@ -208,7 +228,10 @@ def _takes_price_extreme(reading: TableReading) -> str | None:
     for extremes, order in ((_DEAREST, "DESC"), (_CHEAPEST, "ASC")):
         if reading.words.explain_any(*extremes) is not None:
             # the thing itself is meant, not a sum over its rows: its key groups nothing
-            reading.asked = [*prices, *(column for column in reading.other_columns if not column.is_key)]
+            reading.asked = [
+                *prices,
+                *(column for column in reading.other_columns if not column.is_key),
+            ]
             return order
     return None
 
@@ -233,7 +256,9 @@ def _takes_extreme(words: QuestionWords) -> str | None:
     return None
 
 
-def _ranking(reading: TableReading, by: str, by_title: str, value: str, title: str, order: str) -> TableAnswer | None:
+def _ranking(
+    reading: TableReading, by: str, by_title: str, value: str, title: str, order: str
+) -> TableAnswer | None:
     numbers = [f"{number.sql} IS NOT NULL" for number in reading.figures[:1]]
     clauses = [*_whole_clauses(reading), f"{by} IS NOT NULL", *numbers]
     head = f"SELECT {by}, {value} AS {_alias(title)} FROM {_source(reading, clauses)}"
@@ -341,12 +366,18 @@ def _looked_up(reading: TableReading) -> TableAnswer | None:
     numbers = reading.figures
     if len(numbers) == len(asked) == 1 and numbers[0].adds_up:
         return _aggregated(reading, "sum")
-    is_a_day = [period.low for period in reading.periods if len(period.low) == _DAY_CHARS and period.low == period.high]
+    is_a_day = [
+        period.low
+        for period in reading.periods
+        if len(period.low) == _DAY_CHARS and period.low == period.high
+    ]
     if not reading.named and not is_a_day:
         return None
     if any(column.kind == "time" for column in asked):
         reading.words.explain_any("when", "since when")
-    shown = list(dict.fromkeys(column.sql for column in [*reading.named, *_time_of(reading), *asked]))
+    shown = list(
+        dict.fromkeys(column.sql for column in [*reading.named, *_time_of(reading), *asked])
+    )
     rows = _source(reading, _whole_clauses(reading))
     sql = f"SELECT {', '.join(shown)} FROM {rows} ORDER BY 1 LIMIT {_ROW_LIMIT}"
     what = " and ".join(column.title for column in asked)
@@ -381,7 +412,9 @@ _FORMS: tuple[_Form, ...] = (
 )
 
 
-def _aggregated(reading: TableReading, how: str, column: Column | None = None) -> TableAnswer | None:
+def _aggregated(
+    reading: TableReading, how: str, column: Column | None = None
+) -> TableAnswer | None:
     """Returns a count, sum or average, with the numbers of rows and of rows with a value."""
     number = column or next(iter(reading.figures), None)
     groups = [each.sql for each in reading.by]
@@ -400,7 +433,10 @@ def _aggregated(reading: TableReading, how: str, column: Column | None = None) -
     else:
         word = {"sum": "total", "avg": "average"}[how]
         value = f"{how}({number.sql})" if how == "sum" else f"round(avg({number.sql}), 4)"
-        shown += [f"{value} AS {_alias(f'{word} {number.title}')}", f"count({number.sql}) AS with_value"]
+        shown += [
+            f"{value} AS {_alias(f'{word} {number.title}')}",
+            f"count({number.sql}) AS with_value",
+        ]
         shown.append("count(*) AS rows")
         title = number.title
     grouped = f" GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}" if groups else ""

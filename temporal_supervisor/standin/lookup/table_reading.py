@@ -15,8 +15,10 @@ _BY = frozenset(["by", "per", "each", "every"])
 _AMOUNT_NOUNS = "sale cost revenue expense spend budget harvest yield profit turnover"
 _AMOUNTS_AS_NOUNS = frozenset(_AMOUNT_NOUNS.split())
 _COMPARISONS = {
-    "more than": ">", "greater than": ">", "higher than": ">", "larger than": ">", "above": ">", "over": ">",
-    "less than": "<", "fewer than": "<", "lower than": "<", "smaller than": "<", "below": "<", "under": "<",
+    "more than": ">", "greater than": ">", "higher than": ">", "larger than": ">",
+    "above": ">", "over": ">",
+    "less than": "<", "fewer than": "<", "lower than": "<", "smaller than": "<",
+    "below": "<", "under": "<",
     "at least": ">=", "at most": "<=", "no more than": "<=",
 }  # fmt: skip
 _LACKS = ("without", "no", "missing", "empty", "lack", "lacks")
@@ -81,15 +83,23 @@ def read_question(table: DataTable, question: str) -> TableReading:
 
 def _take_values(reading: TableReading) -> None:
     """Explains the values of text columns in the question, the longest names first."""
-    listed = [(column, value) for column in reading.table.of_kind("text") for value in column.values]
+    listed = [
+        (column, value) for column in reading.table.of_kind("text") for value in column.values
+    ]
     found: dict[str, list[str]] = {}
     for column, value in sorted(listed, key=lambda one: -len(one[1])):
         wanted = stems(value)
         places = reading.words.places(wanted)
         if len(value) <= _SHORT_CHARS:
-            places = [at for at in places if " ".join(reading.words.texts[at : at + len(wanted)]) == value]
+            places = [
+                at for at in places if " ".join(reading.words.texts[at : at + len(wanted)]) == value
+            ]
         if value.lower() in _LACKS:  # "no stock" names no value "no" of another column
-            places = [at for at in places if stems(column.title)[-1:] == reading.words.stems[max(at - 1, 0) : at]]
+            places = [
+                at
+                for at in places
+                if stems(column.title)[-1:] == reading.words.stems[max(at - 1, 0) : at]
+            ]
         for at in places:
             reading.words.explain(at, len(wanted), of_table=True)
         if places:
@@ -127,13 +137,19 @@ def _take_condition(reading: TableReading, column: Column, at: int, size: int) -
         return
     for said, sign in _COMPARISONS.items():
         start = at - 1 - len(said.split())
-        if start >= 0 and " ".join(words.texts[start : at - 1]).lower() == said and (number := words.number_at(at - 1)):
+        if (
+            start >= 0
+            and " ".join(words.texts[start : at - 1]).lower() == said
+            and (number := words.number_at(at - 1))
+        ):
             words.explain(start, at + size - start, of_table=True)
             reading.clauses.append(f"{column.sql} {sign} {number}")
             reading.said.append(f"{said} {number} {column.title}")
             return
         place = after + len(said.split())
-        if " ".join(words.texts[after:place]).lower() == said and (number := words.number_at(place)):
+        if " ".join(words.texts[after:place]).lower() == said and (
+            number := words.number_at(place)
+        ):
             words.explain(at, place + 1 - at, of_table=True)
             reading.clauses.append(f"{column.sql} {sign} {number}")
             reading.said.append(f"{column.title} {said} {number}")
@@ -141,7 +157,10 @@ def _take_condition(reading: TableReading, column: Column, at: int, size: int) -
 
 
 def _lack_before(words: QuestionWords, at: int) -> int | None:
-    """Returns the place of `without`, `no` or `no value for` before a column's name; None without one."""
+    """Returns the place of `without`, `no` or `no value for` before a column's name.
+
+    None without one.
+    """
     while at > 0 and words.stems[at - 1] in _BETWEEN_LACK_AND_COLUMN:
         at -= 1
     return at - 1 if at > 0 and words.texts[at - 1].lower() in _LACKS else None
@@ -196,7 +215,9 @@ def _take_columns(reading: TableReading) -> None:
                 reading.subject = column
             if column not in [*reading.asked, *reading.by, *reading.named]:
                 reading.asked.append(column)
-    units = {word for column in reading.asked for word in column.words if word not in column.main_words}
+    units = {
+        word for column in reading.asked for word in column.words if word not in column.main_words
+    }
     for unit in units:
         for at in reading.words.places([unit]):
             reading.words.explain(at)
@@ -215,7 +236,9 @@ def _named_places(reading: TableReading, column: Column) -> list[tuple[int, int]
         return [(at, 1) for at in words.places_of_form(column.main_words[0])]
     first, last = column.main_words[0], column.main_words[-1]
     for word, places in ((last, words.places_of_form(last)), (first, words.places([first]))):
-        others = [other for other in reading.table.columns if other is not column and word in other.words]
+        others = [
+            other for other in reading.table.columns if other is not column and word in other.words
+        ]
         if places and not others and word not in _GRAINS:
             return [(at, 1) for at in places]
     return []
@@ -228,7 +251,9 @@ def _take_nouns(reading: TableReading) -> None:
         for at in words.places([noun]):
             words.explain(at, of_table=noun not in _ROW_WORDS)
             # "the most sales" may mean their number or their amount; "how many sales" is the number
-            reading.means_rows |= noun not in _AMOUNTS_AS_NOUNS or words.texts[at - 1 : at] == ["many"]
+            reading.means_rows |= noun not in _AMOUNTS_AS_NOUNS or words.texts[at - 1 : at] == [
+                "many"
+            ]
     words.explain_any(*_DISTINCT)
 
 

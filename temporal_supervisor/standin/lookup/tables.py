@@ -11,7 +11,9 @@ from temporal_supervisor.standin.lookup.word_forms import key_stems, shared_stem
 from temporal_supervisor.supervision.base.prompt_marks import EXAMPLE
 
 _TABLE = re.compile(r"^\s*table\s+([^\s()]+)\s*\((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
-_COLUMN = re.compile(r"^\s++`?+(\"[^\"]++\"|[^:`\"]++)`?+:\s++(.+)$")  # a quoted name stays quoted: queries need it so
+_COLUMN = re.compile(
+    r"^\s++`?+(\"[^\"]++\"|[^:`\"]++)`?+:\s++(.+)$"
+)  # a quoted name stays quoted: queries need it so
 _SPAN = re.compile(r"^(-?\d\S*) to (-?\d\S*)$")
 _MORE = re.compile(r",?(?<!\s)\s*+(?:(?:\.\.\.|…)\s*+)?and \d++ more\s*$")
 _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")
@@ -61,7 +63,9 @@ class Grid(NamedTuple):
 
     def is_time(self, at: int) -> bool:
         """True if a column dates its rows."""
-        return _names_time(self.header[at]) and all(_TIME_VALUE.fullmatch(row[at]) for row in self.rows)
+        return _names_time(self.header[at]) and all(
+            _TIME_VALUE.fullmatch(row[at]) for row in self.rows
+        )
 
     def is_number(self, at: int) -> bool:
         """True if a column holds figures."""
@@ -233,7 +237,9 @@ def _operand(value: str) -> str:
 
 _EXAMPLE = re.compile(rf'<{EXAMPLE} question="([^"]*)">(.*?)</{EXAMPLE}>', re.DOTALL)
 # "t.rider = 'Bob'", "year IN (2004, 2005)"; not "rider <> 'Bob'".
-_CONDITION = re.compile(r"(?<!\w)((?:\w++\.)?(\w++))\s*+(?:=\s*('(?:[^']|'')*')|\bIN\s*\(([^()]*)\))", re.IGNORECASE)
+_CONDITION = re.compile(
+    r"(?<!\w)((?:\w++\.)?(\w++))\s*+(?:=\s*('(?:[^']|'')*')|\bIN\s*\(([^()]*)\))", re.IGNORECASE
+)
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _TIME = re.compile(r"(?<![\d.])(?:1[5-9]|20|21)\d\d(?:-(?:0[1-9]|1[0-2]))?(?!\d)")
 

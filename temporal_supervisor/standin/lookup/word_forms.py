@@ -4,12 +4,13 @@ import re
 from os.path import commonprefix
 
 _STOP_WORDS = """
-a about across answer following after all also an and any are around as at be been before between by can
-compare compared did do does during each explain figure figures find for from give had has have how i if in
-into is it its list long many me more most much need of often on one or other our over please question report
-same show since so some state such table tables tell than that the their them then there these they this those
-through to two until up us use using very was we were what when where which while who whom whose why will with
-within would should could must might may shall know write you your change changed changes summarise summarize describe
+a about across answer following after all also an and any are around as at be been before between by
+can compare compared did do does during each explain figure figures find for from give had has have
+how i if in into is it its list long many me more most much need of often on one or other our over
+please question report same show since so some state such table tables tell than that the their them
+then there these they this those through to two until up us use using very was we were what when
+where which while who whom whose why will with within would should could must might may shall know
+write you your change changed changes summarise summarize describe
 data information short brief document documents results result part
 happen happened happens explains explained come comes came go goes went please there
 develop developed
@@ -18,7 +19,9 @@ _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s\b")
 # a source in brackets belongs to the sentence before it
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bp\.)\s+(?!\[[^\[\]\n]{1,80}\](?:\s|$))(?=[\"'(\[]?[A-Z0-9])")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\bp\.)\s+(?!\[[^\[\]\n]{1,80}\](?:\s|$))(?=[\"'(\[]?[A-Z0-9])"
+)
 # "- item", "1. item"; not "item".
 _ITEM = re.compile(r"^(?:[-*>]|\d{1,2}[.)])\s+")
 # "Confidence: 0.9", "| a |", "---"; not "Note: a".
@@ -29,10 +32,11 @@ _LEAST_STEM = 3
 _ENDING_LETTERS = "e s y d es ed er ers ing ings ion ions ies ied ly al ment ments"
 _ENDINGS = frozenset(["", *_ENDING_LETTERS.split()])
 _IRREGULAR_FORMS = """
-fall fell fallen; rise rose risen; grow grew grown; begin began begun; leave left; lead led; sell sold sale; buy bought;
-pay paid; break broke broken; take took taken; give gave given; make made; hold held; lose lost; win won; write wrote
-written; build built; send sent; meet met; say said; speak spoke spoken; run ran; stop stopped stopping; choose chose
-chosen; become became; drop dropped dropping; cut; keep kept; shut; stand stood; spend spent; bring brought; get got
+fall fell fallen; rise rose risen; grow grew grown; begin began begun; leave left; lead led;
+sell sold sale; buy bought; pay paid; break broke broken; take took taken; give gave given;
+make made; hold held; lose lost; win won; write wrote written; build built; send sent; meet met;
+say said; speak spoke spoken; run ran; stop stopped stopping; choose chose chosen; become became;
+drop dropped dropping; cut; keep kept; shut; stand stood; spend spent; bring brought; get got
 """
 
 

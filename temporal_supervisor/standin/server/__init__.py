@@ -1,1 +1,4 @@
-"""A small server that speaks the Messages API: transport, streaming, faults, call log. The brain is given to it."""
+"""A small server that speaks the Messages API: transport, streaming, faults, call log.
+
+The brain is given to it.
+"""

@@ -53,7 +53,12 @@ def json_reply(value: Any) -> ApiReply:
 
 def tool_block(name: str, arguments: Any) -> JsonObject:
     """Returns a tool_use block with an id of its own."""
-    return {"type": "tool_use", "id": f"toolu_{secrets.token_hex(12)}", "name": name, "input": arguments}
+    return {
+        "type": "tool_use",
+        "id": f"toolu_{secrets.token_hex(12)}",
+        "name": name,
+        "input": arguments,
+    }
 
 
 def block_text(block: JsonObject) -> str:

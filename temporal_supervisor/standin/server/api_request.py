@@ -63,7 +63,10 @@ class ApiRequest:
 
     @cached_property
     def calls(self) -> list[PastCall]:
-        """Returns the tool calls so far, oldest first; of those that the server ran, what was cited."""
+        """Returns the tool calls so far, oldest first.
+
+        The result of one that the server ran is the text with citations.
+        """
         results: dict[str, JsonObject] = {}
         for message in self.messages:
             for block in _blocks(message, "tool_result"):

@@ -1,4 +1,7 @@
-"""The model server: `POST /v1/messages` from the first to the last byte, as a process or in an event loop."""
+"""The model server: `POST /v1/messages` from the first to the last byte.
+
+It runs as a process or in an event loop.
+"""
 
 import asyncio
 import inspect
@@ -34,9 +37,10 @@ from temporal_supervisor.standin.server.prompt_cache import PromptCache
 from temporal_supervisor.supervision.base.json_object import JsonObject
 
 _TYPES = {
-    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
-    404: "not_found_error", 408: "timeout_error", 409: "conflict_error", 413: "request_too_large",
-    429: "rate_limit_error", 504: "timeout_error", 529: "overloaded_error",
+    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error",
+    403: "permission_error", 404: "not_found_error", 408: "timeout_error", 409: "conflict_error",
+    413: "request_too_large", 429: "rate_limit_error", 504: "timeout_error",
+    529: "overloaded_error",
 }  # fmt: skip
 _BEGUN: dict[str, JsonObject] = {
     "text": {"text": ""},
@@ -46,9 +50,10 @@ _BEGUN: dict[str, JsonObject] = {
 }
 
 Entry = JsonObject
-"""A line of the call log: of a call that was `received`, then of one that was `answered`, `aborted` or `failed`.
+"""A line of the call log: a call was `received`, and later `answered`, `aborted` or `failed`.
 
-`answered`: the last byte of a whole reply was sent; `aborted`: the client left before that. `at` is in Unix seconds.
+`answered`: the last byte of a whole reply was sent; `aborted`: the client left before that. `at` is
+in Unix seconds.
 """
 
 
@@ -75,11 +80,15 @@ class _Exchange:
 class BrainServer:
     """A brain's server: `script` says what its replies meet, `log` gets each entry of the call log.
 
-    It is itself the endpoint of messages, as an ASGI app: a handler would not notice that its client leaves.
+    It is itself the endpoint of messages, as an ASGI app: a handler would not notice that its
+    client leaves.
     """
 
     def __init__(
-        self, brain: Brain, log: Callable[[Entry], object] = lambda _: None, script: FaultScript | None = None
+        self,
+        brain: Brain,
+        log: Callable[[Entry], object] = lambda _: None,
+        script: FaultScript | None = None,
     ) -> None:
         self._brain = brain
         self._script = script or FaultScript()
@@ -91,7 +100,11 @@ class BrainServer:
         """Answers one request; the call log gets two lines in any case."""
         self._count += 1
         request = Request(scope, receive)
-        facts = {"call": unquote(request.headers.get("x-supervisor-call", "")), "path": scope["path"], "n": self._count}
+        facts = {
+            "call": unquote(request.headers.get("x-supervisor-call", "")),
+            "path": scope["path"],
+            "n": self._count,
+        }
         exchange = _Exchange(self._count, send, facts)
         try:
             body = await request.body()
@@ -134,7 +147,9 @@ class BrainServer:
             request = parse(json.loads(body))
         except (ValueError, LookupError, TypeError) as error:
             raise ErrorReply(400, f"{type(error).__name__}: {error}") from error
-        request = replace(request, number=exchange.number, call=exchange.facts["call"], headers=headers)
+        request = replace(
+            request, number=exchange.number, call=exchange.facts["call"], headers=headers
+        )
         exchange.facts["model"] = request.model
         fault = self._script.fault(request.call)
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
@@ -142,7 +157,9 @@ class BrainServer:
         if fault.status is not None:
             raise ErrorReply(fault.status, fault.message, headers=fault.headers)
         if bill.total > config.window:
-            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {config.window} maximum")
+            raise ErrorReply(
+                400, f"prompt is too long: {bill.total} tokens > {config.window} maximum"
+            )
         made = self._brain(request) if fault.reply is None else text_reply(fault.reply)
         reply = await made if inspect.isawaitable(made) else made
         usage = reply.usage or bill.usage(output_tokens(reply))
@@ -174,8 +191,17 @@ async def _stream(exchange: _Exchange, events: Iterator[JsonObject], fault: Faul
 
 def _message(reply: ApiReply, model: str, usage: JsonObject) -> JsonObject:
     """Returns the reply as one object."""
-    message: JsonObject = {"id": f"msg_{secrets.token_hex(12)}", "type": "message", "role": "assistant", "model": model}
-    ends = {"stop_reason": reply.stop_reason, "stop_sequence": None, "stop_details": reply.stop_details}
+    message: JsonObject = {
+        "id": f"msg_{secrets.token_hex(12)}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+    }
+    ends = {
+        "stop_reason": reply.stop_reason,
+        "stop_sequence": None,
+        "stop_details": reply.stop_details,
+    }
     return message | ends | {"content": reply.content, "usage": usage}
 
 
@@ -209,13 +235,16 @@ def _deltas(block: JsonObject, size: int) -> Iterator[JsonObject]:
     if block["type"] in _BEGUN:
         text = block_text(block)
         yield from ({"type": kind, name: text[at : at + size]} for at in range(0, len(text), size))
-    yield from ({"type": "citations_delta", "citation": citation} for citation in block.get("citations") or [])
+    yield from (
+        {"type": "citations_delta", "citation": citation}
+        for citation in block.get("citations") or []
+    )
     if block["type"] == "thinking":
         yield {"type": "signature_delta", "signature": block.get("signature", "")}
 
 
 def _encoded(event: JsonObject) -> bytes:
-    """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as it was written."""
+    """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as written."""
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
@@ -273,13 +302,15 @@ def serve_beside(server: BrainServer) -> str:
     """Serves on a free port in a thread that ends with the process. Returns the URL."""
     listener, url = listen()  # it takes connections from here on
     process = _Server(server, shutdown=0)
-    Thread(target=lambda: asyncio.run(process.serve(sockets=[listener])), name="standin", daemon=True).start()
+    Thread(
+        target=lambda: asyncio.run(process.serve(sockets=[listener])), name="standin", daemon=True
+    ).start()
     return url
 
 
 @asynccontextmanager
 async def serving(server: BrainServer) -> AsyncIterator[str]:
-    """Serves on a free port for the time of an `async with` block, in this event loop; gives the URL."""
+    """Serves on a free port during an `async with` block, in this event loop; gives the URL."""
     listener, url = listen()
     process = _Server(server, shutdown=0)
     task = asyncio.create_task(process.serve(sockets=[listener]))

@@ -12,8 +12,9 @@ from temporal_supervisor.supervision.contract.base import StrictModel
 class Fault(StrictModel):
     """The faults of the first `times` replies whose call header fits the glob `call`.
 
-    Several may be combined; times are in milliseconds. `status` is an error's. After `stall_after` events of the stream
-    it falls silent until the client leaves. `reply` is a text in place of the brain's.
+    Several may be combined; times are in milliseconds. `status` is an error's. After `stall_after`
+    events of the stream it falls silent until the client leaves. `reply` is a text in place of the
+    brain's.
     """
 
     call: str = "*"
@@ -31,7 +32,9 @@ class ServerConfig(StrictModel):
     """The whole configuration; `window` is how many tokens a prompt may have."""
 
     latency_ms: float = 0
-    delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
+    delta_chars: int = Field(
+        default=24, ge=1
+    )  # of text in one stream event: small, so that streams have many
     window: int = 1_000_000  # of the default models
     rules: list[Fault] = []
 
@@ -48,7 +51,10 @@ class FaultScript:
         self._matches: Counter[int] = Counter()
 
     def fault(self, call: str) -> Fault:
-        """The fault of the first rule that matches and is not used up; without one, a rule without effect."""
+        """Returns the fault of the first matching rule that is not used up.
+
+        Without such a rule, the fault has no effect.
+        """
         for at, rule in enumerate(self.config.rules):
             if fnmatchcase(call, rule.call):
                 self._matches[at] += 1

@@ -1,7 +1,8 @@
-"""The prompt cache as the API bills it: prefixes up to breakpoints, written once, readable a moment later.
+"""The prompt cache as the API bills it: prefixes up to breakpoints, written once, readable soon.
 
-A request is read as blocks: tools, system, messages. An entry is written at each breakpoint (`cache_control`) whose
-prefix is long enough; a breakpoint finds the longest entry at itself or up to 20 blocks before it.
+A request is read as blocks: tools, system, messages. An entry is written at each breakpoint
+(`cache_control`) whose prefix is long enough; a breakpoint finds the longest entry at itself or up
+to 20 blocks before it.
 """
 
 import hashlib
@@ -29,7 +30,10 @@ class _Block:
 
 @dataclass(frozen=True)
 class CacheBill:
-    """A request's input, divided as it is paid; `marks` are the breakpoints written once the reply begins."""
+    """A request's input, divided as it is paid.
+
+    `marks` are the breakpoints that are written once the reply begins.
+    """
 
     total: int
     read: int
@@ -56,7 +60,9 @@ class PromptCache:
     def bill(self, request: ApiRequest) -> CacheBill:
         """Returns the bill of a request that arrives now."""
         blocks = list(_blocks(request))
-        marks = [at for at, block in enumerate(blocks) if block.is_marked and block.tokens >= _LEAST]
+        marks = [
+            at for at, block in enumerate(blocks) if block.is_marked and block.tokens >= _LEAST
+        ]
         at = max((self._longest_entry(blocks, mark) for mark in marks), default=-1)
         read = blocks[at].tokens if at >= 0 else 0
         written = max((blocks[mark].tokens - read for mark in marks if mark > at), default=0)
@@ -75,7 +81,9 @@ class PromptCache:
 def _blocks(request: ApiRequest) -> Iterator[_Block]:
     hashed, size = hashlib.sha256(request.model.encode()), 0
     for head, block in _parts(request.body):
-        text = _canonical({k: v for k, v in block.items() if k not in _NOT_CONTENT and v is not None})
+        text = _canonical(
+            {k: v for k, v in block.items() if k not in _NOT_CONTENT and v is not None}
+        )
         hashed.update(f"{head}{text}".encode("utf-8", "surrogatepass"))
         size += len(text)
         yield _Block(hashed.hexdigest(), token_count(size), bool(block.get("cache_control")))

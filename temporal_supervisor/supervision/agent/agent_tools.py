@@ -15,7 +15,11 @@ from typing import Annotated, Any, Literal, cast, get_args
 from pydantic import Field, JsonValue, ValidationError
 
 from temporal_supervisor.supervision.base import limits
-from temporal_supervisor.supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
+from temporal_supervisor.supervision.base.prompt_marks import (
+    ASK_TOOL,
+    FINISH_TOOL,
+    READ_OUTPUT_TOOL,
+)
 from temporal_supervisor.supervision.base.text import size
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.replies.echo import without_echo
@@ -29,21 +33,35 @@ _CLOSING = re.compile(  # with what models make of these words in the language o
     r"|(?P<limitations>limitations?|einschränkungen|limites|limitaciones)) ?[:\uff1a]",
     re.IGNORECASE,
 )
-_IN_WORDS = re.compile(r"(?:very |sehr )?(?:high|medium|low|hoch|mittel|niedrig|élevée|faible|alta|media|baja)\.?")
-_ENDED = ("complete", "succe", "finished", "ok", "fertig", "erledigt", "abgeschlossen", "termin", "hecho", "完成")
+_IN_WORDS = re.compile(
+    r"(?:very |sehr )?(?:high|medium|low|hoch|mittel|niedrig|élevée|faible|alta|media|baja)\.?"
+)
+_ENDED = (
+    "complete",
+    "succe",
+    "finished",
+    "ok",
+    "fertig",
+    "erledigt",
+    "abgeschlossen",
+    "termin",
+    "hecho",
+    "完成",
+)
 _REFERS = re.compile(r"\W*(?:see|siehe|voir|véase)\b[^\n]{0,40}", re.IGNORECASE)  # see above
 _DOUBTFUL = 0.1  # below this confidence a finding says that nothing was found
 _BEGINNING_CHARS = 200  # where a finding without a confidence says so
 _GAVE_UP = re.compile(
-    r"\b(?:could(?: not|n['’]t)|can(?:not| not|['’]t)|unable to|not able to|not possible|impossible|konnte nicht"
-    r"|kann nicht|nicht möglich|unmöglich|ne peux pas|n['’]ai pas pu)\b|无法|不能",
+    r"\b(?:could(?: not|n['’]t)|can(?:not| not|['’]t)|unable to|not able to|not possible|impossible"
+    r"|konnte nicht|kann nicht|nicht möglich|unmöglich|ne peux pas|n['’]ai pas pu)\b|无法|不能",
     re.IGNORECASE,
 )
 _MARK_CHARS = 150  # the last line of a shortened output, with the largest numbers
 _NAME = re.compile(r"[1-9]\d{0,5}-[1-9]\d{0,5}")
 _OUTPUT = (
-    "The facts of the finding in this form. Take every value from your brief or from what your tools showed. Use null, "
-    "where the form allows it, for a value that you did not find."
+    "The facts of the finding in this form. "
+    "Take every value from your brief or from what your tools showed. "
+    "Use null, where the form allows it, for a value that you did not find."
 )
 _FORCED = "written in the last turn, without a word on what is missing"
 
@@ -143,22 +161,28 @@ class FinishCall(Model):
     """The arguments of `finish` as the model writes them: the work before the verdict on it."""
 
     finding: str = Field(
-        description="The whole finding in Markdown. It has to be complete without your conversation: what was "
-        "asked, the answer, each figure with its unit, period and source, and how a derived figure was computed."
+        description="The whole finding in Markdown. It has to be complete without your "
+        "conversation: what was asked, the answer, each figure with its unit, period and source, "
+        "and how a derived figure was computed."
     )
     limitations: list[str] = Field(
-        description="What is missing, doubtful or older than asked, one sentence each. Empty if nothing is."
+        description="What is missing, doubtful or older than asked, one sentence each. "
+        "Empty if nothing is."
     )
     confidence: float | None = Field(
-        description="0.95: each statement stands word for word in a source. 0.8: one step of inference. 0.6: thin "
-        "or old sources, or one of two that disagree. 0.3: mostly inference."
+        description="0.95: each statement stands word for word in a source. "
+        "0.8: one step of inference. 0.6: thin or old sources, or one of two that disagree. "
+        "0.3: mostly inference."
     )
     outcome: Conclusive = Field(
-        description="done: everything that was asked is answered. partial: some of it is, and limitations says "
-        "what is not. impossible: nothing could be answered with these tools and sources; summary says why, and "
-        "finding what was tried."
+        description="done: everything that was asked is answered. "
+        "partial: some of it is, and limitations says what is not. "
+        "impossible: nothing could be answered with these tools and sources; "
+        "summary says why, and finding what was tried."
     )
-    summary: str = Field(description="One to three sentences that can stand for the finding, with its figures.")
+    summary: str = Field(
+        description="One to three sentences that can stand for the finding, with its figures."
+    )
 
 
 class _ReadFinish(Model):
@@ -176,20 +200,24 @@ class _ReadFinish(Model):
 class ShortFinishCall(Model):
     """The same for models with a small window, of which code fills in the rest."""
 
-    finding: str = Field(description="The answer to the subtask, each figure with its unit, period and source.")
+    finding: str = Field(
+        description="The answer to the subtask, each figure with its unit, period and source."
+    )
     outcome: Conclusive = Field(
-        description="done: all that was asked is answered. partial: some of it is. impossible: no tool has it."
+        description="done: all that was asked is answered. partial: some of it is. "
+        "impossible: no tool has it."
     )
 
 
 _ITEMS = (
-    "The items that your subtask asks for. Another agent, who does not see your finding, works on each one, so an item "
-    "says all that is needed to work on it: a short text, or an object of a few fields."
+    "The items that your subtask asks for. "
+    "Another agent, who does not see your finding, works on each one, "
+    "so an item says all that is needed to work on it: a short text, or an object of a few fields."
 )
 
 
 class ItemsCall(FinishCall):
-    """The same of a worker agent whose finding names items, each of which gets a subtask of its own."""
+    """The arguments of `finish` where the finding names items; each gets a subtask of its own."""
 
     items: list[str | dict[str, JsonValue]] = Field(description=_ITEMS)
 
@@ -208,7 +236,9 @@ def finish_tool(
     With `names_items` the finding must list items, with an `output_schema` it must contain an
     output.
     """
-    description = "Hands in your finding and ends your work. Call it alone, once you have all results."
+    description = (
+        "Hands in your finding and ends your work. Call it alone, once you have all results."
+    )
     form: type[Model] = ItemsCall if names_items else FinishCall
     if short:
         form = ShortItemsCall if names_items else ShortFinishCall
@@ -216,7 +246,11 @@ def finish_tool(
     if output_schema is not None:
         output = {"description": _OUTPUT, **output_schema}
         required = [*schema["required"], "output"]
-        schema = {**schema, "properties": {**schema["properties"], "output": output}, "required": required}
+        schema = {
+            **schema,
+            "properties": {**schema["properties"], "output": output},
+            "required": required,
+        }
     return {"name": FINISH_TOOL, "description": description, "input_schema": schema}
 
 
@@ -320,9 +354,13 @@ class ReadOutputCall(Model):
 
     output: Annotated[
         str,
-        Field(description="The name that the last line of a shortened output gives, or a subtask_id."),
+        Field(
+            description="The name that the last line of a shortened output gives, or a subtask_id."
+        ),
     ]
-    offset: Annotated[int, Field(ge=0, description="The number of the character to start at. 0 is the beginning.")] = 0
+    offset: Annotated[
+        int, Field(ge=0, description="The number of the character to start at. 0 is the beginning.")
+    ] = 0
 
     @property
     def place(self) -> tuple[int, int] | None:
@@ -336,10 +374,14 @@ class ReadOutputCall(Model):
 def read_output_tool() -> dict[str, Any]:
     """Returns the definition of `read_output` for the model."""
     description = (
-        "Shows more of a tool output whose last line says that it was cut, or the whole text of a finding in your "
-        "brief that is shown as a summary."
+        "Shows more of a tool output whose last line says that it was cut, "
+        "or the whole text of a finding in your brief that is shown as a summary."
     )
-    return {"name": READ_OUTPUT_TOOL, "description": description, "input_schema": _schema(ReadOutputCall)}
+    return {
+        "name": READ_OUTPUT_TOOL,
+        "description": description,
+        "input_schema": _schema(ReadOutputCall),
+    }
 
 
 def read_call(arguments: object) -> ReadOutputCall:
@@ -352,8 +394,9 @@ def read_call(arguments: object) -> ReadOutputCall:
         return call.model_copy(update={"output": call.output.strip(" \"'[]")})
     except ValidationError:
         raise ValueError(
-            "The arguments are wrong: output is a subtask_id, or the name that the last line of a shortened output "
-            "gives, and offset is a number of characters."
+            "The arguments are wrong: output is a subtask_id, "
+            "or the name that the last line of a shortened output gives, "
+            "and offset is a number of characters."
         ) from None
 
 
@@ -368,8 +411,8 @@ def beginning(text: str, name: str, limit: int) -> str:
         return text
     end = limit - _MARK_CHARS
     return (
-        f'{text[:end]}\n[cut: {end} of {len(text)} characters are shown. {READ_OUTPUT_TOOL} with output "{name}" '
-        f"and offset {end} shows more.]"
+        f"{text[:end]}\n[cut: {end} of {len(text)} characters are shown. "
+        f'{READ_OUTPUT_TOOL} with output "{name}" and offset {end} shows more.]'
     )
 
 
@@ -381,7 +424,10 @@ def page(text: str, call: ReadOutputCall, most: int) -> str:
     shown = text[call.offset : end]
     if end >= len(text):
         return shown
-    return f"{shown}\n[These are the characters {call.offset} to {end} of {len(text)}. Continue with offset {end}.]"
+    return (
+        f"{shown}\n[These are the characters {call.offset} to {end} of {len(text)}. "
+        f"Continue with offset {end}.]"
+    )
 
 
 def page_chars(window: int, shown: int = limits.TOOL_OUTPUT_CHARS) -> int:
@@ -399,16 +445,20 @@ class AskCall(Model):
     """The arguments of `ask_person` as the model writes them."""
 
     question: str = Field(
-        description="One question that can be answered without your conversation: what you need to know, and why."
+        description="One question that can be answered without your conversation: "
+        "what you need to know, and why."
     )
-    choices: list[str] = Field(default=[], description="The possible answers, if there are only a few.")
+    choices: list[str] = Field(
+        default=[], description="The possible answers, if there are only a few."
+    )
 
 
 def ask_tool() -> dict[str, Any]:
     """Returns the definition of `ask_person` for the model."""
     description = (
-        "Asks a person and returns the reply. It may take days. Ask only for what your subtask needs and no other "
-        "tool can tell: a choice that is not yours, a fact that only people know."
+        "Asks a person and returns the reply. It may take days. "
+        "Ask only for what your subtask needs and no other tool can tell: "
+        "a choice that is not yours, a fact that only people know."
     )
     return {"name": ASK_TOOL, "description": description, "input_schema": _schema(AskCall)}
 

@@ -34,24 +34,30 @@ _LONG_CHARS = 1_200  # no announcement is as long; the rule is meant for short t
 
 _ENGLISH = r"""
     (?:now|next|first|then|ok|okay|sure|well|so|yes|no|certainly|of\ course)?[,.!]?\s*(?:
-      (?:i|we)(?:\ am|['’]m|\ are|['’]re)\ (?:done|finished|sorry|ready|not\ able|unable|going\ to|about\ to|now)
-    | (?:i|we)(?:\ will|['’]ll|\ shall|\ would|\ can\ now|\ need\ to|\ must|\ have\ to|\ should|\ want\ to|\ plan\ to)
-    | (?:i|we)\ (?:already\ )?(?:used|looked|searched|listed|queried|called|ran|checked|tried|read|performed|found\ the
-        \ (?:passages?|documents?|information|data|answer))
-    | (?:i|we)(?:\ have|['’]ve)\ (?:already\ |now\ |also\ )?(?:searched|listed|looked|found\ the
-        \ (?:passages?|documents?
-        |information|data|answer|relevant)|called|queried|completed|finished|done|read|used|run|made|checked|written)
-    | (?:i|we)\ (?:do\ not|don['’]t|did\ not|didn['’]t|cannot|can\ not|can['’]t|could\ not|couldn['’]t)\b
+      (?:i|we)(?:\ am|['’]m|\ are|['’]re)
+        \ (?:done|finished|sorry|ready|not\ able|unable|going\ to|about\ to|now)
+    | (?:i|we)(?:\ will|['’]ll|\ shall|\ would|\ can\ now|\ need\ to|\ must|\ have\ to|\ should
+        |\ want\ to|\ plan\ to)
+    | (?:i|we)\ (?:already\ )?(?:used|looked|searched|listed|queried|called|ran|checked|tried|read
+        |performed|found\ the\ (?:passages?|documents?|information|data|answer))
+    | (?:i|we)(?:\ have|['’]ve)\ (?:already\ |now\ |also\ )?(?:searched|listed|looked
+        |found\ the\ (?:passages?|documents?|information|data|answer|relevant)
+        |called|queried|completed|finished|done|read|used|run|made|checked|written)
+    | (?:i|we)\ (?:do\ not|don['’]t|did\ not|didn['’]t|cannot|can\ not|can['’]t
+        |could\ not|couldn['’]t)\b
     | (?:sorry|apologies|my\ apologies|unfortunately)
     | let\ (?:me|us)|let['’]s
     | (?:query|try|search|check|run|call|look)\ (?:it\ |this\ )?again\b
     | please
     | to\ (?:find|answer|get|obtain|calculate|determine|continue|do\ this|solve|provide)\b
-    | there\ (?:is|was|are|seems\ to\ be)\ (?:a|an|some|no)\ (?:problem|error|issue|mistake|tool\ call|finding)
+    | there\ (?:is|was|are|seems\ to\ be)\ (?:a|an|some|no)
+        \ (?:problem|error|issue|mistake|tool\ call|finding)
     | (?:it|this|that|the\ \w+)(?:\ \w+){0,2}\ (?:should|must|needs?\ to|ought\ to)\b
     | (?:the|this|that|my)\ (?:\w+\ ){1,2}(?:does|did|do)(?:\ not|n['’]t)\ (?:directly\ )?answer\b
-    | the\ (?:\w+\ )?(?:column|table|query|function)\b[^.]{0,40}\ (?:not\ found|not\ exist|failed|wrong)
-    | (?:the\ )?(?:task|subtask|work|finding|report|answer)\ (?:is|was|has\ been)\ (?:done|complete|completed|finished)
+    | the\ (?:\w+\ )?(?:column|table|query|function)\b[^.]{0,40}
+        \ (?:not\ found|not\ exist|failed|wrong)
+    | (?:the\ )?(?:task|subtask|work|finding|report|answer)\ (?:is|was|has\ been)
+        \ (?:done|complete|completed|finished)
     | (?:done|finished|complete|completed|understood|working\ on\ it|one\ moment)\b
     | as\ an?\ (?:ai|language|artificial)
     )"""
@@ -59,39 +65,48 @@ _GERMAN = r"""
     (?:nun|jetzt|zuerst|dann|gut|okay|also|leider)?[,.!]?\s*(?:
       ich\ (?:werde|muss|möchte|will|kann\ (?:nicht|das|diese|keine)|konnte\ (?:nicht|keine)
         |bin\ (?:fertig|bereit|nicht)
-        |habe\ (?:bereits|schon|jetzt|die\ (?:unterlagen|dokumente|tabelle|daten|suche)|keine?n?\ |nicht|gesucht)
+        |habe\ (?:bereits|schon|jetzt|die\ (?:unterlagen|dokumente|tabelle|daten|suche)
+            |keine?n?\ |nicht|gesucht)
         |suche|prüfe|sehe\ nach|rufe|schaue)
-    | (?:lass|lassen\ sie)\ (?:mich|uns) | bitte | es\ tut\ mir\ leid | tut\ mir\ leid | entschuldigung
-    | es\ gibt\ (?:ein|einen)\ (?:problem|fehler) | (?:fertig|erledigt|abgeschlossen)\b | um\ .{1,60}\ zu\ (?:finden
-        |beantworten|ermitteln|berechnen)
+    | (?:lass|lassen\ sie)\ (?:mich|uns) | bitte
+    | es\ tut\ mir\ leid | tut\ mir\ leid | entschuldigung
+    | es\ gibt\ (?:ein|einen)\ (?:problem|fehler) | (?:fertig|erledigt|abgeschlossen)\b
+    | um\ .{1,60}\ zu\ (?:finden|beantworten|ermitteln|berechnen)
     )"""
 _FRENCH = r"""
     (?:maintenant|d['’]abord|ensuite|bien|malheureusement)?[,.!]?\s*(?:
-      je\ (?:vais|dois|veux|ne\ (?:peux|dispose|trouve)|n['’]ai|suis\ (?:désolée?|prête?)|cherche|regarde|consulte)
-    | j['’]ai\ (?:déjà|terminé|fini|cherché|recherché|consulté|trouvé\ les) | (?:c['’]est\ )?(?:fait|terminé|fini)\b
-    | désolée? | veuillez | laissez-moi | il\ y\ a\ (?:un\ problème|une\ erreur) | pour\ (?:trouver|répondre|obtenir)\b
+      je\ (?:vais|dois|veux|ne\ (?:peux|dispose|trouve)|n['’]ai|suis\ (?:désolée?|prête?)
+        |cherche|regarde|consulte)
+    | j['’]ai\ (?:déjà|terminé|fini|cherché|recherché|consulté|trouvé\ les)
+    | (?:c['’]est\ )?(?:fait|terminé|fini)\b
+    | désolée? | veuillez | laissez-moi | il\ y\ a\ (?:un\ problème|une\ erreur)
+    | pour\ (?:trouver|répondre|obtenir)\b
     )"""
 _SPANISH = r"""
     (?:ahora|primero|luego|bien|lamentablemente)?[,.!]?\s*(?:
       (?:yo\ )?(?:voy\ a|debo|quiero|necesito|buscaré|consultaré|no\ (?:puedo|tengo|pude|dispongo))
-    | (?:ya\ )?he\ (?:buscado|terminado|consultado|encontrado\ los|acabado) | (?:está\ )?(?:hecho|listo|terminado)\b
+    | (?:ya\ )?he\ (?:buscado|terminado|consultado|encontrado\ los|acabado)
+    | (?:está\ )?(?:hecho|listo|terminado)\b
     | lo\ siento | por\ favor | permítame | déjame | hay\ un\ (?:problema|error)
     | para\ (?:encontrar|responder|obtener)\b
     )"""
 _ITALIAN = r"""
     (?:ora|adesso|prima|poi|bene|purtroppo)?[,.!]?\s*(?:
-      (?:io\ )?(?:cercherò|devo|voglio|sto\ per|non\ (?:posso|ho|dispongo)) | ho\ (?:già|cercato|finito|terminato)
+      (?:io\ )?(?:cercherò|devo|voglio|sto\ per|non\ (?:posso|ho|dispongo))
+    | ho\ (?:già|cercato|finito|terminato)
     | (?:fatto|finito|terminato)\b | mi\ dispiace | per\ favore | c['’]è\ un\ (?:problema|errore)
     | per\ (?:trovare|rispondere|ottenere)\b
     )"""
 _PORTUGUESE = r"""
     (?:agora|primeiro|depois|bem|infelizmente)?[,.!]?\s*(?:
-      (?:eu\ )?(?:vou|devo|quero|preciso|não\ (?:posso|tenho|consigo|disponho)) | já\ (?:procurei|pesquisei|terminei)
+      (?:eu\ )?(?:vou|devo|quero|preciso|não\ (?:posso|tenho|consigo|disponho))
+    | já\ (?:procurei|pesquisei|terminei)
     | (?:feito|pronto|concluído)\b | desculpe | lamento | por\ favor | há\ um\ (?:problema|erro)
     )"""
 _DUTCH = r"""
     (?:nu|eerst|dan|goed|helaas)?[,.!]?\s*(?:
-      ik\ (?:zal|ga|moet|wil|kan\ (?:niet|geen)|heb\ (?:al|reeds|geen|niet)|ben\ (?:klaar|niet)|zoek)
+      ik\ (?:zal|ga|moet|wil|kan\ (?:niet|geen)|heb\ (?:al|reeds|geen|niet)|ben\ (?:klaar|niet)
+        |zoek)
     | (?:klaar|gereed)\b | sorry | het\ spijt\ mij | alstublieft | laat\ mij
     )"""
 _OTHERS = r"""
@@ -103,16 +118,16 @@ _OTHERS = r"""
 """
 _FLAGS = re.IGNORECASE | re.VERBOSE
 _BEGINS = re.compile(rf"[\W_]*+(?:{_ENGLISH})", _FLAGS)
-_BEGINS_ELSEWHERE = re.compile(
-    rf"[\W_]*+(?:{'|'.join([_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _OTHERS])})", _FLAGS
-)
+_ELSEWHERE = "|".join([_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _OTHERS])
+_BEGINS_ELSEWHERE = re.compile(rf"[\W_]*+(?:{_ELSEWHERE})", _FLAGS)
 
 # "The net generation per year is given in the table": where it stands, in place of what stands
 # there.
 _POINTS = re.compile(
-    r"\b(?:listed|given|shown|found|described|provided|contained|explained|available|displayed)\ (?:in|by|from|below)"
-    r"\ (?:the|these|those|an?|this|each)\ (?:\w+\ )?(?:documents?|tables?|outputs?|results?|files?|data|dataset"
-    r"|passages?|query|quer(?:y|ies)|texts?)\b",
+    r"\b(?:listed|given|shown|found|described|provided|contained|explained|available|displayed)"
+    r"\ (?:in|by|from|below)\ (?:the|these|those|an?|this|each)\ (?:\w+\ )?"
+    r"(?:documents?|tables?|outputs?|results?|files?|data|dataset|passages?|query|quer(?:y|ies)"
+    r"|texts?)\b",
     re.IGNORECASE,
 )
 
@@ -131,7 +146,9 @@ _NEGATIVE = re.compile(
 _INLINE = re.compile(r"`[^`\n]*`|\b\w+_\w+\b|\b[\w/-]+\.\w{2,4}\b")
 _DECADE = re.compile(r"\b(\d{3})0['’]?(?:s|er)\b")  # "the 1990s", "die 1990er"
 _YEAR = re.compile(r"\d{4}")
-_CLAUSE_END = re.compile(r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+")
+_CLAUSE_END = re.compile(
+    r"(?<=[.!?。！？:])\s+|(?<=[。！？])|\n+|,\s+(?:so|but|because|since|as|while)\s+"
+)
 
 
 def only_asks_to_query(text: str) -> bool:
@@ -209,7 +226,9 @@ def _says_something(clause: str, asked: str, given: set[str]) -> bool:
         # "The" of a reply that was cut is nothing.
         return len(words) > 1 or not words <= SMALL_WORDS or "no" in words
     # SQL, FROM.
-    names = (name for name in names_in(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK)
+    names = (
+        name for name in names_in(clause) if name.casefold() not in SMALL_WORDS | WORDS_OF_WORK
+    )
     if any(name not in asked for name in names):
         return True
     further = [word for word in own - given if not _is_given(word, asked)]

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 
-def kept_whole(whole: Sequence[int], short: Sequence[int], weights: Sequence[float], budget: int) -> list[bool]:
+def kept_whole(
+    whole: Sequence[int], short: Sequence[int], weights: Sequence[float], budget: int
+) -> list[bool]:
     """Returns for each finding whether it stays whole in a prompt of `budget`.
 
     `whole` and `short` are the sizes of texts and summaries. Texts with the least weight are

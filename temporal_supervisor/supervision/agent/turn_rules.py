@@ -85,7 +85,10 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
 
     Tool calls of a cut reply are never run, because their arguments may be cut too.
     """
-    following, cut_or_broken = _FOLLOWING.get(stop_reason), Next.FINISH_CUT if has_text else Next.BROKEN
+    following, cut_or_broken = (
+        _FOLLOWING.get(stop_reason),
+        Next.FINISH_CUT if has_text else Next.BROKEN,
+    )
     if stop_reason == "refusal":
         return Next.REFUSED
     if stop_reason == WINDOW_FULL:

@@ -16,15 +16,16 @@ WORD = re.compile(r"[^\W\d_](?:[\w’'&-]*[^\W_])?")
 _BEFORE_FIGURE = re.compile(r"[*]{0,2},?\s?(?:\([^()\n]{0,40}\)\s?)?[:–—]?[*]{0,2}\s?[-+$€£~(]?\d")
 # fmt: off
 _VERBS = frozenset([
-    "is", "was", "has", "had", "are", "were", "have", "grew", "rose", "fell", "led", "leads", "took", "takes", "won",
-    "wins", "reached", "recorded", "lost", "gained", "came", "showed", "shows", "saw", "remains", "remained", "became",
-    "stands", "stood", "ranks", "ranked", "reports", "reported", "made", "makes", "produced", "produces", "generated",
-    "generates", "employs", "employed", "sold", "sells", "delivers", "delivered", "accounted", "accounts", "topped",
-    "tops", "overtook",
+    "is", "was", "has", "had", "are", "were", "have", "grew", "rose", "fell", "led", "leads",
+    "took", "takes", "won", "wins", "reached", "recorded", "lost", "gained", "came", "showed",
+    "shows", "saw", "remains", "remained", "became", "stands", "stood", "ranks", "ranked",
+    "reports", "reported", "made", "makes", "produced", "produces", "generated", "generates",
+    "employs", "employed", "sold", "sells", "delivers", "delivered", "accounted", "accounts",
+    "topped", "tops", "overtook",
 ])
 NO_NAME_ENDINGS = (
-    "ly", "ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "age", "ism", "ship", "ure", "ues", "ings",
-    "ths",
+    "ly", "ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "age", "ism", "ship", "ure",
+    "ues", "ings", "ths",
 )
 # fmt: on
 
@@ -52,7 +53,9 @@ def names_in(text: str) -> list[str]:
             else:
                 inside = [word for word in words if word != name.split()[0]]
                 first = first_name(name.split(), sentence[at + len(name) :], ordinary)
-                found |= dict.fromkeys([*inside, *(word for each in first for word in each.split())])
+                found |= dict.fromkeys(
+                    [*inside, *(word for each in first for word in each.split())]
+                )
     return [*found]
 
 
@@ -69,7 +72,9 @@ def first_name(words: list[str], rest: str, ordinary: Collection[str] = ()) -> I
         yield words[0]
 
 
-def capitalised(sentence: str, is_unit: Callable[[str], bool] = _never) -> Iterator[tuple[str, int]]:
+def capitalised(
+    sentence: str, is_unit: Callable[[str], bool] = _never
+) -> Iterator[tuple[str, int]]:
     """Yields groups of adjacent words with capitals, each with the place where it begins."""
     run, start, end = list[str](), 0, -2
     for match in WORD.finditer(sentence):

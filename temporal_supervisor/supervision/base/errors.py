@@ -68,7 +68,14 @@ _K = ErrorKind
 
 # A run may fail with it: the contract's list of `ApplicationError.type`.
 RUN_KINDS = frozenset(
-    {_K.INVALID_REQUEST, _K.UNKNOWN_TEAM, _K.NO_SUBTASKS, _K.INVALID_PLAN, _K.NO_CAPABLE_WORKER, _K.PLAN_REJECTED}
+    {
+        _K.INVALID_REQUEST,
+        _K.UNKNOWN_TEAM,
+        _K.NO_SUBTASKS,
+        _K.INVALID_PLAN,
+        _K.NO_CAPABLE_WORKER,
+        _K.PLAN_REJECTED,
+    }
     | {_K.ALL_SUBTASKS_FAILED, _K.QUORUM_NOT_MET, _K.DEADLINE_EXCEEDED, _K.BUDGET_EXHAUSTED}
     | {_K.PROVIDER_AUTHENTICATION, _K.PROVIDER_REJECTED}
 )
@@ -80,7 +87,9 @@ WITHOUT_ANSWER = frozenset(
     )
 )
 # Counts against the provider's breaker.
-OUTAGES = frozenset({_K.OVERLOADED, _K.PROVIDER_ERROR, _K.PROVIDER_UNREACHABLE, _K.STREAM_BROKEN, _K.IDLE_TIMEOUT})
+OUTAGES = frozenset(
+    {_K.OVERLOADED, _K.PROVIDER_ERROR, _K.PROVIDER_UNREACHABLE, _K.STREAM_BROKEN, _K.IDLE_TIMEOUT}
+)
 # Temporal sends the same call again; after a BAD_RESPONSE a few times only, as the endpoint
 # answers.
 RETRIED = OUTAGES | {_K.RATE_LIMITED, _K.BAD_RESPONSE}

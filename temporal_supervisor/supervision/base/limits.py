@@ -51,7 +51,7 @@ UPDATES_WARNED = 1500  # of one run, from which on `doctor` warns: the server ta
 UPDATES_FOR_DECISIONS = 1900
 EFFECTS_TOLD = 20  # of the latest calls with effects, that whoever takes over a subtask is told of
 
-# --- What messages show -----------------------------------------------------------------------------
+# --- What messages show ---------------------------------------------------------------------------
 LINE_BYTES = 160  # a label in the timeline, the path of a field, the first words of a description
 # A claim, a limitation, a reason, a heading, the first sentence of a library's complaint.
 SENTENCE_BYTES = 300
@@ -217,7 +217,7 @@ STICKY_TIMEOUT = timedelta(seconds=2)
 # SIGTERM lets calls in flight finish: most model calls are shorter.
 GRACEFUL_SHUTDOWN = timedelta(minutes=2)
 
-# --- The store -------------------------------------------------------------------------------------
+# --- The store ------------------------------------------------------------------------------------
 # The first activity of a run with files: 200 MB of tables take half a minute.
 FILES_TIMEOUT = timedelta(minutes=10)
 # Waits for what the endpoint takes, reads a team file, writes small objects.
@@ -240,7 +240,7 @@ STORE_READS = 32
 STORE_REQUEST_TIMEOUT = timedelta(seconds=20)  # one request of a 16 MiB object on a slow line
 STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on top
 
-# --- Notices ---------------------------------------------------------------------------------------
+# --- Notices --------------------------------------------------------------------------------------
 # One try: a chat answers in a second, and the end of a run waits for its notice.
 NOTICE_TIME = timedelta(seconds=5)
 NOTICE_ATTEMPTS = 3  # with pauses of 1 and 2 s: some 18 s in all

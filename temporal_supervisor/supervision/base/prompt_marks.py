@@ -28,9 +28,40 @@ DONE = "already_done"  # calls with effects that were made before
 EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
-    *(GOAL, DATA, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, STEER),
-    *(PLANNED, OUTCOME, CHECKED, ATTACHMENT, MISSING_POINTS, "subtasks", "findings", "candidates", "feedback"),
-    *("previous_finding", "final_instruction", "conflict", "contradiction", "open_point", "former_verdicts"),
+    *(
+        GOAL,
+        DATA,
+        SUBTASK,
+        ITEM,
+        FINDING,
+        MISSING,
+        CANDIDATE,
+        ATTACHMENTS,
+        DRAFT,
+        ERROR,
+        ATTEMPT,
+        EXAMPLE,
+        STEER,
+    ),
+    *(
+        PLANNED,
+        OUTCOME,
+        CHECKED,
+        ATTACHMENT,
+        MISSING_POINTS,
+        "subtasks",
+        "findings",
+        "candidates",
+        "feedback",
+    ),
+    *(
+        "previous_finding",
+        "final_instruction",
+        "conflict",
+        "contradiction",
+        "open_point",
+        "former_verdicts",
+    ),
     *("plan_so_far", PLAN_REASONING, EARLIER, EARLIER_OUTPUTS, DONE, AT_WORK),
 )
 

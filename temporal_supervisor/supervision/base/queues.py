@@ -1,4 +1,7 @@
-"""The task queues, and the fairness keys of their tasks: names that operators and recorded runs rely on."""
+"""The task queues, and the fairness keys of their tasks.
+
+Operators and recorded runs rely on these names.
+"""
 
 import hashlib
 

@@ -2,7 +2,22 @@
 
 import re
 
-_SHORT = ("[A-ZÄÖÜdeuz]", "Dr", "Mr", "Mrs", "Prof", "St", "Nr", "No", "Abs", "Art", "bzw", "ca", "approx", "vs")
+_SHORT = (
+    "[A-ZÄÖÜdeuz]",
+    "Dr",
+    "Mr",
+    "Mrs",
+    "Prof",
+    "St",
+    "Nr",
+    "No",
+    "Abs",
+    "Art",
+    "bzw",
+    "ca",
+    "approx",
+    "vs",
+)
 _UNFINISHED = "".join(rf"(?<!\b{word}\.)" for word in _SHORT)  # Abs. 2, and below 25.08. bis
 
 SENTENCE_END = re.compile(rf"(?<=[.!?]){_UNFINISHED}\s+(?![a-zäöüßàâéèê])|(?<=[。！？])|\n+")
@@ -17,7 +32,9 @@ A bracket ends what it says of the figure before it.
 """
 
 
-HALF_END = re.compile(r"[;；]|\s(?:while|whereas|but|während|aber|tandis que|mientras)\s", re.IGNORECASE)
+HALF_END = re.compile(
+    r"[;；]|\s(?:while|whereas|but|während|aber|tandis que|mientras)\s", re.IGNORECASE
+)
 """What parts a sentence into halves, each with what it says of its figures."""
 
 

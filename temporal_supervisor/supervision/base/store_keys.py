@@ -1,4 +1,4 @@
-"""Names of stored objects and of model calls: the layout of the artifact store, the value of the call header.
+"""Names of stored objects and of model calls: the keys of the store, the value of the call header.
 
     store-id                                        the store's random id
     <run>/team.<sha256>                             a team as frozen for the run
@@ -52,10 +52,11 @@ _KEY = re.compile(rf"{_SEGMENT}(/{_SEGMENT}){{0,4}}")
 
 
 def encode(name: str) -> str:
-    """Returns an id or name as one segment of a key: percent-encoded, at most 200 bytes, different for each id.
+    """Returns an id or name as one segment of a key, different for each id.
 
-    Longer ones keep a readable prefix and end in "~" and the SHA-256 of the id; "~" appears nowhere
-    else. Raises ValueError if it is empty.
+    The segment is percent-encoded and has at most 200 bytes. Longer ones keep a readable prefix and
+    end in "~" and the SHA-256 of the id; "~" appears nowhere else. Raises ValueError if it is
+    empty.
     """
     if not name:
         raise ValueError("an empty id names nothing")
@@ -106,7 +107,11 @@ def named_key(kind: Named, run_id: str, name: str) -> str:
 def is_named(kind: Named, ref: str, run_id: str | None = None) -> bool:
     """True if `ref` is the key of an object of that kind, in this run or, without one, in any."""
     segment, _, name = ref.partition("/")
-    return is_key(ref) and name.startswith(f"{kind}.") and (run_id is None or segment == encode(run_id))
+    return (
+        is_key(ref)
+        and name.startswith(f"{kind}.")
+        and (run_id is None or segment == encode(run_id))
+    )
 
 
 def stats_prefix(team: str) -> str:

@@ -7,7 +7,10 @@ from difflib import get_close_matches
 NAME_SHOWN_BYTES = 60  # an id or a name in a message: what a model sends in its place may be a text
 _MARK = "…"
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])")
+_ANSI = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?"
+    r"|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
+)
 # C0 and C1 controls; zero-width, direction-changing and tag characters, in which instructions can
 # be hidden. Joiners (\u200c and \u200d) stay: letters of some scripts and many emoji need them.
 _HIDDEN = re.compile(
@@ -67,7 +70,9 @@ def has_whole(text: str, words: str) -> bool:
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Returns the known name with the most similar spelling; None if none is similar."""
-    by_letters = {candidate.lower().replace("_", "").replace("-", ""): candidate for candidate in known}
+    by_letters = {
+        candidate.lower().replace("_", "").replace("-", ""): candidate for candidate in known
+    }
     typed = one_line(name, 100).lower().replace("_", "").replace("-", "")
     close = get_close_matches(typed, by_letters, n=1, cutoff=0.7)
     return by_letters[close[0]] if close else None

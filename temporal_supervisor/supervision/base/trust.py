@@ -39,8 +39,12 @@ def _others_may(status: os.stat_result, by_group: int, by_all: int) -> bool:
 
 def unshared(file: object, status: os.stat_result, me: int, *, secret: bool = False) -> None:
     """Raises ValueError if other users can write to a file, or read a `secret` one."""
-    if why := distrust(status, me) or ("others can read it" if secret and is_readable_by_others(status) else None):
-        raise ValueError(f"{file} is not read: {why}; make it yours alone, as with `chmod 600 {file}`")
+    if why := distrust(status, me) or (
+        "others can read it" if secret and is_readable_by_others(status) else None
+    ):
+        raise ValueError(
+            f"{file} is not read: {why}; make it yours alone, as with `chmod 600 {file}`"
+        )
 
 
 def is_exposed(url: str) -> bool:
@@ -72,7 +76,9 @@ def require_http(url: str, *, secret: bool) -> str | None:
     if not parts.hostname or parts.username is not None:
         return "url: it must name a host, and no user or password: a secret goes into headers"
     if secret and is_exposed(url):
-        return f"url: plain http to '{parts.hostname}' would send its headers unencrypted: use https"
+        return (
+            f"url: plain http to '{parts.hostname}' would send its headers unencrypted: use https"
+        )
     return None
 
 
@@ -96,7 +102,9 @@ class Credentials:
     """
 
     def __init__(self, secrets: Iterable[str] = (), least: int = _LEAST_CHARS) -> None:
-        self._forms = {form for secret in secrets if len(secret) >= least for form in _forms(secret)}
+        self._forms = {
+            form for secret in secrets if len(secret) >= least for form in _forms(secret)
+        }
 
     def withheld(self, text: str) -> str:
         """Returns a text or JSON in which each credential is replaced by "[secret]"."""

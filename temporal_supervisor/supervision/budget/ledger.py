@@ -62,7 +62,11 @@ def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
         return True
     if grant.tokens is not None and used.tokens + next_estimate > grant.tokens:
         return False
-    return grant.usd is None or used.usd is None or used.usd + next_estimate * token_price(used) <= grant.usd
+    return (
+        grant.usd is None
+        or used.usd is None
+        or used.usd + next_estimate * token_price(used) <= grant.usd
+    )
 
 
 def call_estimate(prompt_bytes: int) -> int:
@@ -195,15 +199,21 @@ class Ledger:
             return
         self._promised_tokens -= grant.tokens or 0
         # Without any grant the sum is exactly nothing, whatever rounding has left of it.
-        self._promised_usd = max(0.0, self._promised_usd - (grant.usd or 0.0)) if self._grants else 0.0
+        self._promised_usd = (
+            max(0.0, self._promised_usd - (grant.usd or 0.0)) if self._grants else 0.0
+        )
 
     def check(self, tokens: int | None, usd: float | None) -> None:
         """Raises ValueError if a new total is below the spent and promised amount."""
         tokens_gone, usd_gone = self._spent_and_promised()
         if tokens is not None and tokens < tokens_gone:
-            raise ValueError(f"budget.tokens must be at least {tokens_gone}: so much is spent or promised")
+            raise ValueError(
+                f"budget.tokens must be at least {tokens_gone}: so much is spent or promised"
+            )
         if usd is not None and self._spent.usd is not None and usd < usd_gone:
-            raise ValueError(f"budget.usd must be at least {usd_gone:.6f}: so much is spent or promised")
+            raise ValueError(
+                f"budget.usd must be at least {usd_gone:.6f}: so much is spent or promised"
+            )
 
     def extend(self, tokens: int | None, usd: float | None) -> None:
         """Sets new totals; raises ValueError like `check`."""
@@ -215,7 +225,9 @@ class Ledger:
         total = self._total
         no_usd = total.usd is None or self._spent.usd is None
         return Amount(
-            tokens=None if total.tokens is None else max(0, total.tokens - tokens_gone - (reserve.tokens or 0)),
+            tokens=None
+            if total.tokens is None
+            else max(0, total.tokens - tokens_gone - (reserve.tokens or 0)),
             usd=None if no_usd else max(0.0, (total.usd or 0.0) - usd_gone - (reserve.usd or 0.0)),
         )
 
@@ -262,5 +274,8 @@ class Spending:
 
     def rows(self) -> list[Spend]:
         """Returns the largest rows, the largest first, as many as a payload has room for."""
-        rows = [Spend(role=role, model=model, usage=usage) for (role, model), usage in self._sums.items()]
+        rows = [
+            Spend(role=role, model=model, usage=usage)
+            for (role, model), usage in self._sums.items()
+        ]
         return sorted(rows, key=lambda row: row.usage.tokens, reverse=True)[: limits.STATUS_PAGE]

@@ -26,7 +26,11 @@ class TimeAndBudget:
     """
 
     def __init__(
-        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Amount | None = None
+        self,
+        request: RunRequest,
+        now: Callable[[], datetime],
+        started_at: datetime,
+        grant: Amount | None = None,
     ) -> None:
         self._now = now
         self._started_at = started_at
@@ -176,8 +180,13 @@ class TimeAndBudget:
         """
         free, count = self.ledger.free, max(1, len(ended))
         mean_usd = sum(usage.usd or 0.0 for usage in ended) / count
-        pairs = ((free.tokens, tokens or sum(usage.tokens for usage in ended) / count), (free.usd, mean_usd))
-        return min((int(have / each) for have, each in pairs if have is not None and each), default=None)
+        pairs = (
+            (free.tokens, tokens or sum(usage.tokens for usage in ended) / count),
+            (free.usd, mean_usd),
+        )
+        return min(
+            (int(have / each) for have, each in pairs if have is not None and each), default=None
+        )
 
     def shares(self, agents: int) -> int:
         """Returns the number of slices of the free budget.
@@ -189,8 +198,13 @@ class TimeAndBudget:
     def spent_line(self) -> str:
         """Returns one line on the spent and the total budget."""
         used, limit, free = self.ledger.spent, self.budget, self.ledger.free.tokens
-        line = f"{used.tokens:,} of {'any number of' if limit.tokens is None else f'{limit.tokens:,}'} tokens spent"
-        if limit.tokens is not None and free is not None and (held := limit.tokens - used.tokens - free) > 0:
+        most = "any number of" if limit.tokens is None else f"{limit.tokens:,}"
+        line = f"{used.tokens:,} of {most} tokens spent"
+        if (
+            limit.tokens is not None
+            and free is not None
+            and (held := limit.tokens - used.tokens - free) > 0
+        ):
             line += f", {held:,} set aside for the answer and work at hand"
         if used.usd is not None and limit.usd is not None:
             line += f", {money(used.usd)} of {money(limit.usd)}"
@@ -201,7 +215,10 @@ class TimeAndBudget:
         if budget is None and deadline is None:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
         if deadline is not None and self._started_at + deadline + self._held <= self._now():
-            raise ValueError("the new deadline has passed already: it counts from the run's start, or its last reset")
+            raise ValueError(
+                "the new deadline has passed already: "
+                "it counts from the run's start, or its last reset"
+            )
         if budget is not None:
             self._ceilings.check_totals(budget.tokens, budget.usd)
             new = self._ceilings.lowered_budget(budget.applied_to(self.budget))

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding
     from temporal_supervisor.supervision.contract.plan import NewRole, Plan, Subtask
     from temporal_supervisor.supervision.contract.progress import Counts, NestedRun
-    from temporal_supervisor.supervision.contract.request import Attachment, Budget, Models, RunRequest
+    from temporal_supervisor.supervision.contract.request import (
+        Attachment,
+        Budget,
+        Models,
+        RunRequest,
+    )
     from temporal_supervisor.supervision.contract.result import (
         Citation,
         Contradiction,
@@ -31,7 +36,12 @@ if TYPE_CHECKING:
         Wait,
     )
     from temporal_supervisor.supervision.contract.team import Role, Team, ToolEntry
-    from temporal_supervisor.supervision.contract.updates import ExtendLimits, NewBudget, Resume, UpdateReply
+    from temporal_supervisor.supervision.contract.updates import (
+        ExtendLimits,
+        NewBudget,
+        Resume,
+        UpdateReply,
+    )
     from temporal_supervisor.supervision.contract.usage import Usage
 
 _NAMES = {

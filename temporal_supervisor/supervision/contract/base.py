@@ -1,4 +1,4 @@
-"""Base classes of models that cross a boundary, durations as people write them, bounds of any JSON value."""
+"""Base classes of models that cross a boundary, durations as people write them, bounds of JSON."""
 
 import re
 from dataclasses import dataclass

@@ -22,10 +22,10 @@ class ArtifactRef(Model):
 
 Outcome = Literal["done", "partial"]
 Grounding = Literal["tools", "knowledge"]
-"""What a finding is built on: outputs of tools and its brief, or the model's own knowledge, which code can't check.
+"""The ground of a finding: outputs of tools and its brief, or the model's own knowledge.
 
-The second is what a role declares, or what code finds where tools brought no data and the brief
-held none.
+Code cannot check knowledge. A role declares it, or code finds it where tools brought no data and
+the brief held none.
 """
 
 
@@ -51,7 +51,11 @@ class Labels(Model, frozen=True):
     @property
     def path(self) -> str:
         """The untrusted call behind a text, for people; empty without one."""
-        return f"after reading {self.untrusted}{', and private data' * self.private}" if self.untrusted else ""
+        return (
+            f"after reading {self.untrusted}{', and private data' * self.private}"
+            if self.untrusted
+            else ""
+        )
 
     @classmethod
     def of(cls, findings: "Iterable[Finding | None]") -> "Labels":

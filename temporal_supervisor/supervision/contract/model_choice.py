@@ -27,7 +27,9 @@ def _usable(chain: list[str]) -> list[str]:
     if not chain:
         raise ValueError("an empty list names no model: name one, or leave the field out")
     if len(chain) > MODEL_CHAIN:
-        raise ValueError(f"{len(chain)} models are more than the {MODEL_CHAIN} that may stand in for each other")
+        raise ValueError(
+            f"{len(chain)} models are more than the {MODEL_CHAIN} that may stand in for each other"
+        )
     if len(set(chain)) < len(chain):
         raise ValueError("the models must differ")
     return chain
@@ -35,7 +37,7 @@ def _usable(chain: list[str]) -> list[str]:
 
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 ModelChain = Annotated[list[ModelName], BeforeValidator(_as_list), AfterValidator(_usable)]
-"""Models in order: each takes over where those before it are not served, in an outage, or refuse."""
+"""Models in order: each takes over where those before it are not served, are down, or refuse."""
 
 
 def chain_of(setting: str) -> list[str]:
@@ -68,7 +70,10 @@ class Efforts(StrictModel):
 
 
 OptionalStep = Literal["review", "refine", "replan", "judge"]
-"""The steps of a supervisor that a run can do without: where its model brings nothing with them, they are left out."""
+"""The steps of a supervisor that a run can do without.
+
+They are left out where the supervisor's model gains nothing by them.
+"""
 
 
 def is_off(step: OptionalStep, model: str, off: Mapping[str, Sequence[OptionalStep]]) -> bool:

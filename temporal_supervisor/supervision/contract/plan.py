@@ -140,7 +140,10 @@ class Plan(Model):
 
     def folded(self) -> "Plan":
         """Returns the plan with each template in place of its items."""
-        subtasks = [subtask.model_copy(update={"depends_on": folded(subtask.depends_on)}) for subtask in self.named]
+        subtasks = [
+            subtask.model_copy(update={"depends_on": folded(subtask.depends_on)})
+            for subtask in self.named
+        ]
         return self.model_copy(update={"subtasks": subtasks})
 
     def subtask(self, subtask_id: str) -> Subtask:
@@ -156,7 +159,9 @@ WrittenPlan = Annotated[Plan, BeforeValidator(_strict)]
 """A plan that a person wrote: a misspelt field is refused; one of a model's is only ignored."""
 
 
-_Rounded = Annotated[float, PlainSerializer(lambda number: float(f"{number:.4g}"), when_used="json")]
+_Rounded = Annotated[
+    float, PlainSerializer(lambda number: float(f"{number:.4g}"), when_used="json")
+]
 
 
 class Range(Model):

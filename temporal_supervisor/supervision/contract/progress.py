@@ -5,7 +5,9 @@ from typing import Literal
 from temporal_supervisor.supervision.contract.base import Model
 from temporal_supervisor.supervision.contract.usage import Usage
 
-Phase = Literal["planning", "approval", "executing", "validating", "synthesizing", "done", "failed", "cancelled"]
+Phase = Literal[
+    "planning", "approval", "executing", "validating", "synthesizing", "done", "failed", "cancelled"
+]
 RunStatus = Literal["completed", "partial", "running"]
 
 
@@ -24,7 +26,9 @@ class Counts(Model):
     @property
     def items_line(self) -> str:
         """The number of completed items of a template, and the number of partial ones."""
-        return f"{self.completed}/{self.total}" + (f", {self.partial} in part" if self.partial else "")
+        return f"{self.completed}/{self.total}" + (
+            f", {self.partial} in part" if self.partial else ""
+        )
 
     @property
     def ended(self) -> int:

@@ -7,7 +7,13 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, field_seri
 
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.errors import ErrorKind
-from temporal_supervisor.supervision.contract.base import ErrorText, Heading, Model, Paragraph, Sentence
+from temporal_supervisor.supervision.contract.base import (
+    ErrorText,
+    Heading,
+    Model,
+    Paragraph,
+    Sentence,
+)
 from temporal_supervisor.supervision.contract.finding import ArtifactRef, Finding, Grounding
 from temporal_supervisor.supervision.contract.plan import template_of
 from temporal_supervisor.supervision.contract.progress import Counts, NestedRun, RunStatus
@@ -203,4 +209,6 @@ class RunResult(AnswerParts):
         """Omits unset fields in long lists of a truncated result: they could fill a payload."""
         if not self.truncated or len(reports) <= limits.STATUS_PAGE:
             return dump(reports)
-        return [{"state": r.state, **r.model_dump(mode="json", exclude_defaults=True)} for r in reports]
+        return [
+            {"state": r.state, **r.model_dump(mode="json", exclude_defaults=True)} for r in reports
+        ]

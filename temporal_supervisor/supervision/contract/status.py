@@ -13,7 +13,16 @@ from temporal_supervisor.supervision.contract.result import Problem, SubtaskRepo
 from temporal_supervisor.supervision.contract.usage import Spend, Usage
 
 WaitKind = Literal["provider", "resume", "store", "plan", "question", "tool", "finding"]
-_SHOWN = ("id", "kind", "workflow_id", "prompt_preview", "arguments_sha256", "choices", "content_ref", "after")
+_SHOWN = (
+    "id",
+    "kind",
+    "workflow_id",
+    "prompt_preview",
+    "arguments_sha256",
+    "choices",
+    "content_ref",
+    "after",
+)
 
 
 class Flags(Model):
@@ -100,7 +109,9 @@ class Wait(Model):
         wait for the same content has the same hash after a reset.
         """
         shown = self.model_dump(mode="json", include={*_SHOWN})
-        text = json.dumps([shown, *source], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps(
+            [shown, *source], sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
         sha256 = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return self.model_copy(update={"sha256": sha256})
 

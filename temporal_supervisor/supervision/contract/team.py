@@ -47,9 +47,15 @@ def is_name(text: str) -> bool:
 
 
 Name = Annotated[str, matching(_NAME, NAME_RULE)]
-ToolName = Annotated[str, matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")]
-ServerName = Annotated[str, matching(_SERVER_NAME, "1 to 32 lower-case letters, digits or hyphens, a letter first")]
-SecretName = Annotated[str, matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
+ToolName = Annotated[
+    str, matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")
+]
+ServerName = Annotated[
+    str, matching(_SERVER_NAME, "1 to 32 lower-case letters, digits or hyphens, a letter first")
+]
+SecretName = Annotated[
+    str, matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")
+]
 Capability = Annotated[str, Field(max_length=_LINE_CHARS)]
 Line = Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
 
@@ -217,7 +223,9 @@ class McpServer(StrictModel):
     @classmethod
     def _names(cls, value: object) -> object:
         if isinstance(value, dict):
-            raise ValueError('write the names alone, as in env = ["TOKEN"], and put the values where Workers run')
+            raise ValueError(
+                'write the names alone, as in env = ["TOKEN"], and put the values where Workers run'
+            )
         return value
 
     @model_validator(mode="after")

@@ -44,7 +44,10 @@ _Comment = Annotated[str, _text(_COMMENT_BYTES)]
 
 
 class Update(StrictModel):
-    """What all updates may have: a word on why, who says so (a claim), and an id with which the same counts once."""
+    """The fields of all updates: a word on why, who says so (a claim), and an id.
+
+    Updates with one id count once.
+    """
 
     comment: _Comment | None = None
     by: Annotated[str, Field(max_length=200)] | None = None
@@ -89,9 +92,9 @@ class DecidePlan(Update):
 
 
 class Reply(Update):
-    """Replies to a question, or hands in a finding: {"id": "t3/1:4.0", "text": "...", "sha256": "..."}.
+    """Replies to a question, or hands in a finding.
 
-    Id and hash are those in the status.
+    {"id": "t3/1:4.0", "text": "...", "sha256": "..."}: id and hash are those in the status.
     """
 
     waits: ClassVar[tuple[WaitKind, ...]] = ("question", "finding")
@@ -101,10 +104,11 @@ class Reply(Update):
 
 
 class DecideToolCall(Update):
-    """Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "sha256": "..."}, or "deny".
+    """Decides about a tool call, with "approve" or "deny".
 
-    Id and hash are those in the status; in place of the hash of the wait that of the arguments
-    alone will do: "arguments_sha256". The model reads the "comment".
+    {"id": "t3/1:4.0", "decision": "approve", "sha256": "..."}: id and hash are those in the status;
+    in place of the hash of the wait that of the arguments alone will do: "arguments_sha256". The
+    model reads the "comment".
     """
 
     waits: ClassVar[tuple[WaitKind, ...]] = ("tool",)
@@ -116,7 +120,9 @@ class DecideToolCall(Update):
     @model_validator(mode="after")
     def _names_content(self) -> "DecideToolCall":
         if self.arguments_sha256 is None and self.sha256 is None:
-            raise ValueError("arguments_sha256 or sha256 says which call was seen: the status has both")
+            raise ValueError(
+                "arguments_sha256 or sha256 says which call was seen: the status has both"
+            )
         return self
 
 
@@ -142,12 +148,15 @@ _AnyDecision = Annotated[
 
 
 class Decide(Update):
-    """Decides about many things at once: {"decisions": [...]}, each as `decide_plan`, `reply` or `decide_tool_call`.
+    """Decides about many things at once: {"decisions": [...]}.
 
-    What cannot be taken is named in the reply, the rest is taken.
+    Each one is as for `decide_plan`, `reply` or `decide_tool_call`. What cannot be taken is named
+    in the reply, the rest is taken.
     """
 
-    decisions: Annotated[list[_AnyDecision], Field(min_length=1, max_length=limits.DECISIONS_AT_ONCE)]
+    decisions: Annotated[
+        list[_AnyDecision], Field(min_length=1, max_length=limits.DECISIONS_AT_ONCE)
+    ]
 
 
 class Pause(Update):
@@ -164,7 +173,10 @@ class Resume(Update):
 
 
 class Steer(Update):
-    """Says a word to the agents of a subtask, or to all and to later prompts: {"text": "...", "to": "t3"}."""
+    """Says a word to the agents of a subtask, or to all and to later prompts.
+
+    {"text": "...", "to": "t3"}: without "to", it is for all.
+    """
 
     text: Annotated[str, _text(_STEER_BYTES)]
     to: _Id = "*"

@@ -37,7 +37,9 @@ class Usage(Model):
 
     def _combined(self, other: "Usage", combine: Callable[[Any, Any], Any]) -> "Usage":
         pairs = ((name, mine, getattr(other, name)) for name, mine in self)
-        return Usage(**{name: None if None in (one, two) else combine(one, two) for name, one, two in pairs})
+        return Usage(
+            **{name: None if None in (one, two) else combine(one, two) for name, one, two in pairs}
+        )
 
     @property
     def tokens(self) -> int:

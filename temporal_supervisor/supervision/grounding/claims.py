@@ -50,6 +50,8 @@ _MARKS_END = re.compile(r"\s?[,;]\s?")
 _SENTENCE_END = re.compile(r"[.!?]\s|\n")
 _SENTENCE_ENDS = (". ", "\n")
 _CLAUSE_ENDS = (";", ",")
+_SOURCE_SENTENCE_ENDS = ("\n", ". ", "! ", "? ")
+_NEAR_CHARS = 300  # of a sentence, before and behind a place
 # "notes/report.pdf", "report.pdf p. 3"; not "report".
 _FILE = re.compile(r"[\w./ -]{1,76}\.[A-Za-z]{2,5}(?: p\. \d{1,5})?")
 # "[1] The report", "[1]: The report" at the beginning of a line; not "[1] 2004".
@@ -158,6 +160,19 @@ def small_claims(text: str) -> Iterator[Claim]:
 def _behind_last(ends: Sequence[str], text: str, place: int) -> int:
     """Returns the place behind the last end before a place, or behind its first sign; else 0."""
     return max(text.rfind(end, 0, place) for end in ends) + 1
+
+
+def near_at(text: str, at: int) -> Near | None:
+    """Returns the words near the figure at a place; None if no claim of the text has it."""
+    sentence_start = _behind_last(_SOURCE_SENTENCE_ENDS, text, at)
+    ends = [text.find(end, at) for end in _SOURCE_SENTENCE_ENDS]
+    sentence_stop = min((end for end in ends if end >= 0), default=len(text))
+    start = max(sentence_start, at - _NEAR_CHARS)
+    stop = min(sentence_stop + 1, at + _NEAR_CHARS)
+    for claim in claims(text[start:stop]):
+        if claim.figure and claim.figure.start == at - start:
+            return claim.near
+    return None
 
 
 class _Dates:

@@ -16,11 +16,7 @@ from typing import Literal
 from temporal_supervisor.supervision.base.sentences import sentence_spans
 from temporal_supervisor.supervision.contract.finding import QueryFacts
 from temporal_supervisor.supervision.grounding.calculations import is_constant
-from temporal_supervisor.supervision.grounding.claims import (
-    claims,
-    plain_address,
-    plain_text,
-)
+from temporal_supervisor.supervision.grounding.claims import near_at, plain_address, plain_text
 from temporal_supervisor.supervision.grounding.rows.contradictions import (
     are_bound,
     computed_of_others,
@@ -65,7 +61,6 @@ _TWO = 2
 _SORTED = 50
 _LOOKED_AT = 100  # places of a figure: with more, one of them may be meant
 _SPAN_CHARS = 300  # of a sentence, for its dates
-_ENDS = ("\n", ". ", "! ", "? ")
 _ROW_COUNT = re.compile(r"\d+ rows?\b")  # how the tools for tables end their output
 # A figure in groups with a scale: "49,872 million", "$1,234k"; not "49872 million".
 _GROUPED = re.compile(
@@ -381,7 +376,7 @@ class ReadSource:
 
     def _near_in_sentence(self, at: int) -> Near | None:
         if at not in self._near_there:
-            self._near_there[at] = _near_at(self.source.text, at)
+            self._near_there[at] = near_at(self.source.text, at)
         return self._near_there[at]
 
     def _places(self, figure: Figure, reading: Reading) -> Iterator[int]:
@@ -503,16 +498,3 @@ def in_tables(figure: Figure, reads: Iterable["ReadSource"]) -> list[Facts]:
                 return []
             found.append(facts)
     return found
-
-
-def _near_at(text: str, at: int) -> Near | None:
-    """Returns the words near a figure of a source; None for a figure that texts do not claim."""
-    sentence_start = max(text.rfind(end, 0, at) for end in _ENDS) + 1
-    ends = [text.find(end, at) for end in _ENDS]
-    sentence_stop = min((end for end in ends if end >= 0), default=len(text))
-    start = max(sentence_start, at - _SPAN_CHARS)
-    stop = min(sentence_stop + 1, at + _SPAN_CHARS)
-    for claim in claims(text[start:stop]):
-        if claim.figure and claim.figure.start == at - start:
-            return claim.near
-    return None

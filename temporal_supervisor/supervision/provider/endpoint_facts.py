@@ -58,7 +58,11 @@ class EndpointFacts(Model):
             return [f"model endpoint {self.address}: it has not answered yet"]
         if not self.models:
             names = self.shown_names()
-            return [f"model endpoint {self.address}: {names}" if names else f"model endpoint {self.address}"]
+            return [
+                f"model endpoint {self.address}: {names}"
+                if names
+                else f"model endpoint {self.address}"
+            ]
         phrases = [trait_phrases(name, traits) for name, traits in self.models.items()]
         return [f"model endpoint {self.address}: {', '.join(words)}" for words in phrases]
 
@@ -67,7 +71,11 @@ def trait_phrases(name: str, traits: ModelTraits) -> list[str]:
     """Returns the name of a model, and a phrase for each known trait."""
     words = [name, f"window {traits.window:,} tokens" if traits.window else "window unknown"]
     if traits.schemas is not None:
-        words.append("it keeps to schemas" if traits.schemas else "it ignores schemas, so JSON is asked for in words")
+        words.append(
+            "it keeps to schemas"
+            if traits.schemas
+            else "it ignores schemas, so JSON is asked for in words"
+        )
     if traits.forced_tools is False:
         words.append("it ignores tool_choice")
     if traits.thinking:

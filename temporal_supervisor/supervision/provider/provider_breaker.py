@@ -74,7 +74,7 @@ class Hold(NamedTuple):
 
 
 class ProviderBreaker:
-    """Opens after BREAKER_FAILURES outages in a row, or at one that names a wait of a cool-down or more.
+    """Opens after BREAKER_FAILURES outages in a row, or at one with a wait of a cool-down or more.
 
     In a row is not enough where many calls are under way, of which five may fail one after the
     other by bad luck: of the calls that were decided within BREAKER_RECENT, BREAKER_SHARE must have
@@ -146,7 +146,9 @@ class ProviderBreaker:
         A call that has given content does not stall: its own watchdog ends it if it falls silent.
         """
         stalled = now - limits.STALLED_AFTER.total_seconds()
-        waiting = (self._in_flight[ticket] for ticket in self._unanswered if ticket in self._in_flight)
+        waiting = (
+            self._in_flight[ticket] for ticket in self._unanswered if ticket in self._in_flight
+        )
         first = min((sent for sent in waiting if sent > stalled), default=None)
         return None if first is None else first - stalled
 
@@ -170,14 +172,18 @@ class ProviderBreaker:
         self._in_flight.pop(ticket, None)
         self._calls.pop(ticket, None)
 
-    def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
+    def failed(
+        self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None
+    ) -> None:
         """Records a failed call; `retry_after` is the provider's own wait in seconds."""
         asked = retry_after or 0.0
         if kind is ErrorKind.RATE_LIMITED:
             self.window.refused(len(self._in_flight), now)
             if self.window.size == 1:  # no narrower: less is later
                 asked = asked or limits.MODEL_RETRY_INITIAL.total_seconds()
-            self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
+            self._paced_until = max(
+                self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds())
+            )
             self._unanswered.discard(ticket)  # answered, not granted
         if kind not in OUTAGES | {ErrorKind.BAD_RESPONSE}:
             self.succeeded(ticket, now)  # an answer, whatever it says

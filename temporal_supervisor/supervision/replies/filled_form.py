@@ -15,7 +15,17 @@ _WORDS_CHARS = 600  # of the description of a field: more is a rule, which belon
 _PLACEHOLDER = re.compile(r"\s*<[^<>]{1,600}>\s*")
 
 # A schema with other rules, such as patterns and bounds, says more than a form can.
-_SHOWN = {"$defs", "$ref", "additionalProperties", "anyOf", "const", "default", "description", "enum", "items"}
+_SHOWN = {
+    "$defs",
+    "$ref",
+    "additionalProperties",
+    "anyOf",
+    "const",
+    "default",
+    "description",
+    "enum",
+    "items",
+}
 _SHOWN |= {"properties", "required", "title", "type"}
 
 Schema = Mapping[str, Any]
@@ -68,7 +78,9 @@ def _of_kind(part: Schema, root: Schema, said: str, depth: int) -> str:
     kind = part["type"]
     if kind == "object":
         fields = part.get("properties", {}).items()
-        inner = [f"{json.dumps(name)}: {_form_of(field, root, '', depth - 1)}" for name, field in fields]
+        inner = [
+            f"{json.dumps(name)}: {_form_of(field, root, '', depth - 1)}" for name, field in fields
+        ]
         return f"{{{', '.join(inner)}}}"
     if kind == "array":
         items = part.get("items")

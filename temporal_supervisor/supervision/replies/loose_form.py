@@ -18,8 +18,25 @@ from temporal_supervisor.supervision.replies.filled_form import is_placeholder
 M = TypeVar("M", bound=BaseModel)
 
 _ROUNDS = 4  # what was put right may itself hold what is wrong
-_NOTHING = ("", "none", "n/a", "-", "nothing", "null", "nil", "[]", "{}", "keine", "aucun", "aucune", "ninguna", "无")
-_ONE_NUMBER = re.compile(r"[^\d-]*(-?\d{1,15}(?:[.,]\d{1,2})?)\s*+(%?)\D*")  # not 6,000, which may be 6 or 6000
+_NOTHING = (
+    "",
+    "none",
+    "n/a",
+    "-",
+    "nothing",
+    "null",
+    "nil",
+    "[]",
+    "{}",
+    "keine",
+    "aucun",
+    "aucune",
+    "ninguna",
+    "无",
+)
+_ONE_NUMBER = re.compile(
+    r"[^\d-]*(-?\d{1,15}(?:[.,]\d{1,2})?)\s*+(%?)\D*"
+)  # not 6,000, which may be 6 or 6000
 _EXPECTED = re.compile(r"'([^']+)'")
 _LEFT_OUT = object()
 
@@ -38,7 +55,11 @@ def read_form(form: type[M], value: Any) -> M:
     """
     if isinstance(value, list):
         value = _around(form, value)
-    if isinstance(value, dict) and form.model_fields and not form.model_fields.keys() & value.keys():
+    if (
+        isinstance(value, dict)
+        and form.model_fields
+        and not form.model_fields.keys() & value.keys()
+    ):
         inside = [part for part in value.values() if isinstance(part, dict)]
         value = inside[0] if len(inside) == 1 else value  # {"name": "finish", "arguments": {...}}
     try:
@@ -65,7 +86,9 @@ def _around(form: type[BaseModel], items: list[Any]) -> Any:
 
     That is an object with a single list, or with a single list that the items fit.
     """
-    lists = [name for name, field in form.model_fields.items() if get_origin(field.annotation) is list]
+    lists = [
+        name for name, field in form.model_fields.items() if get_origin(field.annotation) is list
+    ]
     if len(lists) == 1:
         return {lists[0]: items}
     fitting = [name for name in lists if _fits(form, {name: items})]
@@ -115,11 +138,15 @@ def _mended(written: Any, kind: str, expected: str) -> Any:
         return number and float(number[1].replace(",", ".")) / (100 if number[2] else 1)
     if kind == "literal_error":  # the choice that a text begins with, as `Done.` and `partially` do
         said = written.strip(' *"').casefold() if isinstance(written, str) else ""
-        return next((each for each in _EXPECTED.findall(expected) if said.startswith(each)), _LEFT_OUT)
+        return next(
+            (each for each in _EXPECTED.findall(expected) if said.startswith(each)), _LEFT_OUT
+        )
     if kind == "model_type" and isinstance(written, str):
         if written.lstrip().startswith("{"):
             return json.loads(written)
-        return written if " " in written.strip() else _LEFT_OUT  # a sentence may be what was to be said
+        return (
+            written if " " in written.strip() else _LEFT_OUT
+        )  # a sentence may be what was to be said
     return written
 
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from temporal_supervisor.supervision.base.json_object import JsonObject
 
-READ_CHARS = (
-    200_000  # of one text by the tolerant reader: ten times the longest plan; strict JSON is read at any length
-)
+# Of one text by the tolerant reader: ten times the longest plan. Strict JSON is read at any length.
+READ_CHARS = 200_000
 _DEPTH = 60  # of JSON in JSON: forms have ten
 _STARTS_TRIED = 20  # brackets at which JSON may begin: each is read once
 
@@ -61,7 +60,9 @@ def first_value(text: str) -> JsonObject | list[Any]:
         value, end = value_at(text, at)
         if not _is_schema(value):
             return value
-        if goes_on := _GOES_ON.match(text, end):  # the schema's object was closed too early: `{...}, "subtasks": [`
+        if goes_on := _GOES_ON.match(
+            text, end
+        ):  # the schema's object was closed too early: `{...}, "subtasks": [`
             text, end = "{" + text[goes_on.end() :], 0
         at = _start_of(text, end)
         if at is None:
@@ -78,7 +79,9 @@ def value_at(text: str, at: int) -> tuple[JsonObject | list[Any], int]:
     """Returns the JSON object or list that begins at `at`, and its end. Raises ValueError."""
     try:
         # Not strict: models break lines within texts.
-        read: tuple[JsonObject | list[Any], int] = json.JSONDecoder(strict=False).raw_decode(text, at)
+        read: tuple[JsonObject | list[Any], int] = json.JSONDecoder(strict=False).raw_decode(
+            text, at
+        )
         return read
     except json.JSONDecodeError as error:
         strict = error
@@ -183,14 +186,16 @@ class LooseReader:
             if self._text.startswith(tripled, self._at):
                 return self._tripled(tripled)
         closing, written = _QUOTES[opened], list[str]()
-        # Within a text a plain double quote is always written with a backslash, other quotes rarely are.
+        # Within a text a double quote is always written with a backslash, other quotes rarely are.
         may_stand_within = opened != '"'
         self._at += 1
         while sign := self._sign():
             self._at += 1
             if sign == "\\":
                 written.append(self._escaped())
-            elif sign in closing and (not may_stand_within or _AFTER_TEXT.match(self._text, self._at)):
+            elif sign in closing and (
+                not may_stand_within or _AFTER_TEXT.match(self._text, self._at)
+            ):
                 return _joined("".join(written))
             else:
                 written.append(sign)

@@ -6,7 +6,9 @@ Servers without thinking blocks send it as a part of the text.
 import re
 
 _TAGS = ("think", "thinking", "thought", "reasoning")  # Qwen, DeepSeek; others
-_OPENED = re.compile(r"\A\s*+(?:<(think|thinking|thought|reasoning)>|\[THINK\])")  # Mistral's Magistral has brackets
+_OPENED = re.compile(
+    r"\A\s*+(?:<(think|thinking|thought|reasoning)>|\[THINK\])"
+)  # Mistral's Magistral has brackets
 _CLOSED_ALONE = re.compile(r"^[ \t]*+</(?:think|thinking|thought|reasoning)>[ \t]*+$", re.MULTILINE)
 _FINAL = "<|channel|>final<|message|>"  # gpt-oss: the channel that is for the reader
 _MARKS = re.compile(r"<\|(?:return|end|start|message|channel)\|>")

@@ -17,7 +17,8 @@ from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.replies.loose_json import LooseReader, value_at
 from temporal_supervisor.supervision.replies.rules import SQL_RULE
 
-READ_CHARS = 32_000  # of a reply: a call stands near its beginning, and a page of text before it is no call's
+# Of a reply: a call is near its beginning, and a page of text before it is no call's.
+READ_CHARS = 32_000
 _CANDIDATES = 20  # places of one text that are looked at
 _PROSE_CHARS = 40  # of text before a call that was made already: then the text is about it
 _NAME = r"[A-Za-z][\w.:-]{0,80}"
@@ -162,7 +163,11 @@ def _json(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
 
 def _function(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
     """Reads the arguments of the tool in `<function=name>`: JSON, or parameters in tags."""
-    return _parameters(text, match) if text.startswith("<parameter", match.end()) else _json(text, match)
+    return (
+        _parameters(text, match)
+        if text.startswith("<parameter", match.end())
+        else _json(text, match)
+    )
 
 
 def _parameters(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
@@ -198,14 +203,18 @@ def _python(text: str, match: re.Match[str]) -> tuple[Any, int] | None:
     return {"name": match["name"], "arguments": arguments}, reader.position
 
 
-_PARAMETER = re.compile(rf"\s*+<parameter=(?P<name>{_NAME})>(?P<value>(?:[^<]|<(?!/parameter>))*+)</parameter>\s*+")
+_PARAMETER = re.compile(
+    rf"\s*+<parameter=(?P<name>{_NAME})>(?P<value>(?:[^<]|<(?!/parameter>))*+)</parameter>\s*+"
+)
 _KEYWORD = re.compile(r"(?P<name>[A-Za-z_]\w{0,80})\s*=")
 
 SHAPES = (
     Shape(
         "a call in tags",
         # Not after a back quote: there it is cited.
-        re.compile(rf"(?<![`\w])<\|?(?:tool_call|tools|function_call|tool_call_start)\|?>\s*+{_JSON_BEGINS}"),
+        re.compile(
+            rf"(?<![`\w])<\|?(?:tool_call|tools|function_call|tool_call_start)\|?>\s*+{_JSON_BEGINS}"
+        ),
         _json,
     ),
     Shape(
@@ -228,21 +237,28 @@ SHAPES = (
     ),
     Shape(
         "a call in Python",
-        re.compile(rf"^[ \t]*+`{{3,}}tool_(?:code|call)\s++(?:print\()?(?P<name>{_NAME})\(", re.MULTILINE),
+        re.compile(
+            rf"^[ \t]*+`{{3,}}tool_(?:code|call)\s++(?:print\()?(?P<name>{_NAME})\(", re.MULTILINE
+        ),
         _python,
     ),
     Shape(
         "a call in Python",
-        re.compile(rf"(?:^|<\|python_tag\|>)[ \t]*+\[?(?P<name>{_NAME})\((?=\w+\s?=\s?[\"'\d\[{{])", re.MULTILINE),
+        re.compile(
+            rf"(?:^|<\|python_tag\|>)[ \t]*+\[?(?P<name>{_NAME})\((?=\w+\s?=\s?[\"'\d\[{{])",
+            re.MULTILINE,
+        ),
         _python,
     ),
     Shape(
         "a call as JSON",
-        re.compile(rf"^[ \t]*+(?:[-*]\s|\d{{1,2}}\.\s)?(?:`{{3,}}\w*+[ \t]*+)?{_JSON_BEGINS}", re.MULTILINE),
+        re.compile(
+            rf"^[ \t]*+(?:[-*]\s|\d{{1,2}}\.\s)?(?:`{{3,}}\w*+[ \t]*+)?{_JSON_BEGINS}", re.MULTILINE
+        ),
         _json,
     ),
 )
-"""The ways of writing calls; `temporal_supervisor.supervision.replies.rules` names their sources."""
+"""The ways of writing calls; `supervision.replies.rules` names their sources."""
 
 
 def _candidates(text: str) -> Iterator[tuple[int, Shape, re.Match[str]]]:
@@ -284,7 +300,11 @@ def _by_name(value: JsonObject, offered: Mapping[str, JsonObject]) -> Call | Non
         return None if arguments is None else Call(tool, arguments)
     # {"name": "query_data", "sql": "..."}: a row of data has other fields.
     known = offered[tool].get("properties", {})
-    return Call(tool, others) if _has_needed(others, offered[tool]) and others.keys() <= known.keys() else None
+    return (
+        Call(tool, others)
+        if _has_needed(others, offered[tool]) and others.keys() <= known.keys()
+        else None
+    )
 
 
 def _by_only_key(value: JsonObject, offered: Mapping[str, JsonObject]) -> Call | None:
@@ -346,10 +366,13 @@ def _plain_name(name: str) -> str:
 # --- Citations ------------------------------------------------------------------------------------
 
 _SQL = re.compile(
-    r"^[ \t]*+`{3,}[ \t]*(?:sql|duckdb|postgresql|postgres|sqlite)[ \t]*\n(?P<sql>(?:[^`]|`(?!``))*+)(?:`{3,}|\Z)",
+    r"^[ \t]*+`{3,}[ \t]*(?:sql|duckdb|postgresql|postgres|sqlite)[ \t]*\n"
+    r"(?P<sql>(?:[^`]|`(?!``))*+)(?:`{3,}|\Z)",
     re.MULTILINE | re.IGNORECASE,
 )
-_BARE_SQL = re.compile(r"\A\s*+(?P<sql>(?:SELECT|WITH)\b(?=[^;]*\bFROM\b)[^;`]*+)(?:;\s*+)?\Z", re.IGNORECASE)
+_BARE_SQL = re.compile(
+    r"\A\s*+(?P<sql>(?:SELECT|WITH)\b(?=[^;]*\bFROM\b)[^;`]*+)(?:;\s*+)?\Z", re.IGNORECASE
+)
 _SENTENCE_ENDS = (".", "!", "?", ":")  # a query ends with none of these
 _DIGIT = re.compile(r"\d")
 
@@ -360,7 +383,10 @@ def _is_citation(call: Call, before: str, made: Sequence[MadeCall]) -> bool:
 
 
 def _was_made(call: Call, made: Sequence[MadeCall]) -> bool:
-    return any(each.call.name == call.name and same_arguments(each.call.arguments, call.arguments) for each in made)
+    return any(
+        each.call.name == call.name and same_arguments(each.call.arguments, call.arguments)
+        for each in made
+    )
 
 
 def _block_of_sql(
@@ -377,7 +403,9 @@ def _block_of_sql(
     `is_asked` for. Then a query that was made before is a call too, if the text has nothing else:
     its author gets a message about that.
     """
-    tool = next((name for name, schema in offered.items() if schema.get("required") == ["sql"]), None)
+    tool = next(
+        (name for name, schema in offered.items() if schema.get("required") == ["sql"]), None
+    )
     block = _SQL.search(text) or _bare_query(text)
     if tool is None or block is None or not block["sql"].strip():
         return None
@@ -398,7 +426,9 @@ def _bare_query(text: str) -> re.Match[str] | None:
 
 
 def _canonical(arguments: JsonObject) -> str:
-    plain = {name: _spaced(part) if isinstance(part, str) else part for name, part in arguments.items()}
+    plain = {
+        name: _spaced(part) if isinstance(part, str) else part for name, part in arguments.items()
+    }
     return json.dumps(plain, sort_keys=True, ensure_ascii=False)
 
 

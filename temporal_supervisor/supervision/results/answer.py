@@ -43,7 +43,9 @@ class Answer(Model):
     confidence: float | None = None
     citations: list[Citation] = []
     unsupported: list[Unsupported] = []
-    grounding: Annotated[Grounding, Field(exclude_if=lambda grounding: grounding == "tools")] = "tools"
+    grounding: Annotated[Grounding, Field(exclude_if=lambda grounding: grounding == "tools")] = (
+        "tools"
+    )
     is_findings: bool = False
     json_ref: str | None = None
     model: str | None = None

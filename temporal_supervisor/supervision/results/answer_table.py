@@ -18,7 +18,9 @@ from temporal_supervisor.supervision.base.text import clean, cut
 _SHOWN_ROWS = 20  # of a table, to the author of the text beside it
 _SHOWN_BYTES = 8000  # and of these as much
 _FORMULA = re.compile(r"\s*(?:[=@＝＠]|[-+＋－](?![\d., ]*$))")
-_SEPARATED_FORMULA = re.compile(r"([;\t|\r\n] {0,20})(?=[=@＝＠]|[-+＋－](?![\d., ]{0,40}(?:[;\t|\r\n]|$)))")
+_SEPARATED_FORMULA = re.compile(
+    r"([;\t|\r\n] {0,20})(?=[=@＝＠]|[-+＋－](?![\d., ]{0,40}(?:[;\t|\r\n]|$)))"
+)
 _LINK_COLUMNS = ("item", "source")
 
 Row = Mapping[str, JsonValue]

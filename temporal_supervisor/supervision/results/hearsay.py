@@ -56,7 +56,9 @@ class KnownTexts:
         self._words = KnownWords(read)
 
     @classmethod
-    def of_run(cls, given: Sequence[str], findings: Sequence[KnownFinding], outputs: Sequence[str]) -> Self:
+    def of_run(
+        cls, given: Sequence[str], findings: Sequence[KnownFinding], outputs: Sequence[str]
+    ) -> Self:
         """Returns the known texts of a run: those `given`, its findings, and their outputs."""
         calls = [finding.calls for finding in findings]
         return cls([*given, *(finding.text for finding in findings), *calls, *outputs])
@@ -72,7 +74,9 @@ class KnownTexts:
         return all(self._support.supports(claim) for claim in claims(sentence))
 
 
-def names_a_fault(said: str, asked: str, finding: str, calls: str, outputs: Sequence[str] = ()) -> bool:
+def names_a_fault(
+    said: str, asked: str, finding: str, calls: str, outputs: Sequence[str] = ()
+) -> bool:
     """True if a rejection names a fault that code can check.
 
     That is a figure; a word of the subtask that is missing in both the finding and its `calls`; or

@@ -14,7 +14,16 @@ from temporal_supervisor.supervision.contract.usage import Usage
 _STEPS = ((2048, 200), (600, 200), (200, 100), (24, 10))
 _TEXTS = frozenset(
     (
-        *("claim", "description", "final_instruction", "limitations", "message", "reason", "reasoning", "resolution"),
+        *(
+            "claim",
+            "description",
+            "final_instruction",
+            "limitations",
+            "message",
+            "reason",
+            "reasoning",
+            "resolution",
+        ),
         *("doubts", "summary", "system_prompt", "text", "unsupported", "warnings"),
     )
 )
@@ -70,10 +79,21 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     shorter = cut_to(result.model_copy(update={"truncated": True}), limit)
     if _bytes(shorter) <= limit:
         return shorter
-    fields = dict(shorter) | {"citations": [], "contradictions": [], "doubts": [], "unsupported": []}
-    fields |= {"artifacts": shorter.tables[:_BARE_TABLES], "answer": cut(result.answer, _LEAST_ANSWER_BYTES)}
+    fields = dict(shorter) | {
+        "citations": [],
+        "contradictions": [],
+        "doubts": [],
+        "unsupported": [],
+    }
+    fields |= {
+        "artifacts": shorter.tables[:_BARE_TABLES],
+        "answer": cut(result.answer, _LEAST_ANSWER_BYTES),
+    }
     unknown = Usage(usd=None)  # not 0
-    reports = [SubtaskReport(id=r.id, state=r.state, counts=r.counts, usage=unknown) for r in result.subtasks]
+    reports = [
+        SubtaskReport(id=r.id, state=r.state, counts=r.counts, usage=unknown)
+        for r in result.subtasks
+    ]
     # What is missing, and why, comes before what else there is to say of the rows: few gaps keep
     # their words.
     share = min(_GAP_BYTES // max(1, len(result.gaps)), limits.SENTENCE_BYTES)
@@ -92,8 +112,15 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
         return without
     gaps = without.gaps
     few = limits.STATUS_PAGE
-    counted = f"of {len(reports)} subtasks and {len(gaps)} gaps the first {few} are here, all in the stored result"
-    fields |= {"gaps": gaps[:few], "subtasks": reports[:few], "warnings": [counted, *shorter.warnings]}
+    counted = (
+        f"of {len(reports)} subtasks and {len(gaps)} gaps the first {few} are here, "
+        "all in the stored result"
+    )
+    fields |= {
+        "gaps": gaps[:few],
+        "subtasks": reports[:few],
+        "warnings": [counted, *shorter.warnings],
+    }
     return RunResult.model_construct(**fields)
 
 
@@ -104,7 +131,9 @@ def _short_gap(gap: Gap, room: int) -> Gap:
     """
     if room < _LEAST_GAP_BYTES:
         return Gap(subtask_id=gap.subtask_id, reason="")
-    return gap.model_copy(update={"description": cut(gap.description, room), "reason": cut(gap.reason, room)})
+    return gap.model_copy(
+        update={"description": cut(gap.description, room), "reason": cut(gap.reason, room)}
+    )
 
 
 def pages(items: list[M], limit: int) -> list[list[M]]:
@@ -135,7 +164,9 @@ def _shorter(value: Any, name: str, text: int, items: int, answer: int) -> Any:
         kept = value[:items] if name in _LISTS else value
         return [_shorter(item, name, text, items // 10, answer) for item in kept]
     if isinstance(value, BaseModel) and not isinstance(value, Usage):
-        return value.model_copy(update={field: _shorter(part, field, text, items, answer) for field, part in value})
+        return value.model_copy(
+            update={field: _shorter(part, field, text, items, answer) for field, part in value}
+        )
     return value
 
 

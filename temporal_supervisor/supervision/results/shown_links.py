@@ -30,7 +30,8 @@ _MARKUP = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _IMAGE = re.compile(
-    r"!\[([^\[\]]{0,300})\]\(([^()\s]{0,2000})(?:\s[^()\n]{0,300})?\)|!(?=\[)|<(?=img\b)", re.IGNORECASE
+    r"!\[([^\[\]]{0,300})\]\(([^()\s]{0,2000})(?:\s[^()\n]{0,300})?\)|!(?=\[)|<(?=img\b)",
+    re.IGNORECASE,
 )
 _STANDING = re.compile(rf"(?<![a-z0-9]){_URL}[^\s<>\"'`|\\^{{}}]{{1,2000}}", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}:", re.IGNORECASE)

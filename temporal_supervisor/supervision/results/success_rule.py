@@ -17,7 +17,9 @@ from temporal_supervisor.supervision.contract.result import SubtaskReport
 Rule = str | float
 
 
-def is_met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
+def is_met(
+    rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]
+) -> bool:
     """True if enough subtasks have completed; reports of unknown ids are ignored."""
     completed = {report.id for report in reports if report.state == "completed"}
     return _enough(rule, completed, importance_by_id)
@@ -29,7 +31,9 @@ def is_reachable(
     importance_by_id: Mapping[str, Importance],
 ) -> bool:
     """True if the rule would be met if every open subtask completed."""
-    possible = {report.id for report in reports if report.state in ("completed", "waiting", "running")}
+    possible = {
+        report.id for report in reports if report.state in ("completed", "waiting", "running")
+    }
     return _enough(rule, possible, importance_by_id)
 
 

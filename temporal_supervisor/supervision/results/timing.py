@@ -7,7 +7,9 @@ from graphlib import TopologicalSorter
 from temporal_supervisor.supervision.contract.result import SubtaskReport, Timing
 
 
-def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime, held: float = 0.0) -> Timing:
+def timing(
+    reports: list[SubtaskReport], wall: float, own: float, now: datetime, held: float = 0.0
+) -> Timing:
     """Returns the times of a run; for `held` seconds of `wall` it waited for people.
 
     The supervisor's `own` time is part of every chain.

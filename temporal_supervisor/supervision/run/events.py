@@ -55,9 +55,13 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "steered": ("a person says: {word}" + _BY, "good"),
     "model_replaced": ("model {by} takes over from {model}: {why}", "bad"),
     # The plan.
-    "plan_requested": ("asking for a plan[revision?, revision {revision}][attempt? (try {attempt})]", "faint"),
+    "plan_requested": (
+        "asking for a plan[revision?, revision {revision}][attempt? (try {attempt})]",
+        "faint",
+    ),
     "plan_accepted": (
-        "plan with {subtasks:subtask}[revision? (revision {revision})][expected?, expected: {expected}]",
+        "plan with {subtasks:subtask}[revision? (revision {revision})]"
+        "[expected?, expected: {expected}]",
         "good",
     ),
     "plan_rejected": ("the plan can't run: {problems}", "bad"),
@@ -92,16 +96,25 @@ SENTENCES: dict[str, tuple[str, Mood]] = {
     "candidate_ended": ("candidate {candidate} has ended", "faint"),
     "candidate_chosen": ("candidate {choice} of {of} is the best", "plain"),
     # Worker agents.
-    "turn": ("turn {turn}[withheld?, without {withheld}]: [preview?{preview}][!preview?{stop_reason}]", "faint"),
+    "turn": (
+        "turn {turn}[withheld?, without {withheld}]: [preview?{preview}][!preview?{stop_reason}]",
+        "faint",
+    ),
     "tool": ("{name} {arguments} → {preview}", "plain"),
     "note": ("message: {text}", "plain"),
     "other_query": ("another query for it[arguments?: {arguments} → {preview}]", "faint"),
     "finding_returned": ("its finding goes back[why?: {why}][unsupported?: {unsupported}]", "bad"),
     "refine_brought": ("the rewritten description brought {brought}", "plain"),
-    "begun_anew": ("it repeats itself: its conversation begins anew, with what tools returned", "faint"),
+    "begun_anew": (
+        "it repeats itself: its conversation begins anew, with what tools returned",
+        "faint",
+    ),
     "finding_kept": ("of its findings the {which} one is kept", "plain"),
     # The answer.
-    "review_left_out": ("no review: {model} made the findings itself, and its window is small", "faint"),
+    "review_left_out": (
+        "no review: {model} made the findings itself, and its window is small",
+        "faint",
+    ),
     "reviewed": (
         "review, round {round}: [flagged?{flagged} again][!flagged?all findings hold]"
         "[without_effect?, nothing to see in what it says of {without_effect}]",

@@ -12,8 +12,21 @@ from rich.console import RenderableType
 from temporalio.client import Client
 
 from activities.files.manifest import MANIFEST_TYPE, put_files
-from temporal_supervisor.console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
-from temporal_supervisor.console.base.terminal import Report, counted, indented, print_err, safe_line
+from temporal_supervisor.console.base.command import (
+    BAD_INPUT,
+    DONE,
+    FAILED,
+    Access,
+    CommandFailed,
+    hint,
+)
+from temporal_supervisor.console.base.terminal import (
+    Report,
+    counted,
+    indented,
+    print_err,
+    safe_line,
+)
 from temporal_supervisor.console.commands.team_commands import team_files
 from temporal_supervisor.console.run.request_options import data_files
 from temporal_supervisor.console.run.required_workers import require_workers
