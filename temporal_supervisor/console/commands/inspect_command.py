@@ -42,7 +42,7 @@ async def inspect_files(
     describe: Annotated[Path | None, typer.Option(help=_DESCRIBE_HELP)] = None,
     write: Annotated[bool, typer.Option("--write", help=_WRITE_HELP)] = False,
 ) -> Report:
-    """Show files as runs see them: tables and their columns, documents, unreadable ones and why."""
+    """Show files as runs see them: tables, readings of columns, documents, what fails and why."""
     target = _new_description_file(paths) if write else None
     reports = await reports_on(with_description(data_files(paths), describe))
     notes = []
