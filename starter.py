@@ -1,8 +1,8 @@
 """The command line: start runs, follow them, read them, look after the artifact store.
 
-Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or exists already; 2 bad input or usage;
-3 no server, no worker or no artifact store; 4 the run was cancelled; 5 its plan waits for approval; 130 detached by
-Ctrl-C (the run continues).
+Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or exists already;
+2 bad input or usage; 3 no server, no worker or no artifact store; 4 the run was cancelled; 5 its
+plan waits for approval; 130 detached by Ctrl-C (the run continues).
 """
 
 from importlib import metadata
@@ -116,7 +116,7 @@ async def _teams(
         str | None, typer.Option(metavar="GOAL", help="say which role of TEAM would take it")
     ] = None,
 ) -> Report | int:
-    """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
+    """List teams with their roles, tools and data; exit code 1 if one, or a file, can't be used."""
     # loads the tools' libraries: 0.3 s
     from temporal_supervisor.console.commands import team_commands as teams
 
@@ -174,7 +174,7 @@ async def _mcp(
         ),
     ] = False,
 ) -> int:
-    """Serve runs as MCP tools, on standard input and output or over HTTP, until the client or Ctrl-C ends it."""
+    """Serve runs as MCP tools, on stdio or over HTTP, until the client or Ctrl-C ends it."""
     from temporal_supervisor.console.mcp_server.mcp_serving import serve_mcp
 
     return await serve_mcp(access, http, allow_host or [], decides=not no_decide)
@@ -219,7 +219,7 @@ async def _codec(
         str | None, typer.Option(help="the Web UI whose pages may ask; default: that of `serve`")
     ] = None,
 ) -> int:
-    """Decrypt histories for the Web UI and the `temporal` CLI until Ctrl-C, with the keys of SUPERVISOR_KEYS_FILE."""
+    """Decrypt histories for Web UI and `temporal` CLI until Ctrl-C, by SUPERVISOR_KEYS_FILE."""
     from temporal_supervisor.console.commands.codec_command import serve_codec
 
     running = read_record()
@@ -234,7 +234,7 @@ _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_op
 
 @app.command(context_settings=_PASSED_ON)
 def demo(context: typer.Context) -> None:
-    """See it at work: a server, a Worker and one run on bundled data, without a key; `demo -h` lists its options."""
+    """See it at work without a key: server, Worker, a run on bundled data; options: `demo -h`."""
     from temporal_supervisor.console.demo import main as run_demo
 
     run_demo(context.args)

@@ -31,11 +31,14 @@ _TO_FLOOR = {
 
 
 Seen = dict[tuple[str, str], list[dict[str, float]]]
-"""What was seen of a row of goals on a system, by their names: a number for each column, as often as it was tried."""
+"""The samples of a row of goals on a system, by their names: a number for each column."""
 
 
 async def measure(system: System, model: BenchModel, row: Row, base: str) -> dict[str, float]:
-    """Returns the number of each column. Raises ValueError if there is nothing to trust, and what a run may raise."""
+    """Returns the number of each column.
+
+    Raises ValueError if there is nothing to trust, and what a run may raise.
+    """
     model.prepare(row.latency)
     pids = (system.worker.pid, system.server_pid)
     before = [cpu_seconds(pid) for pid in pids]
@@ -88,7 +91,10 @@ def main() -> None:
 
 
 async def _run(rows: list[Row], folder: str | None) -> int:
-    """Starts everything, measures all rows, the systems in turn, and ends everything. Returns the exit code."""
+    """Starts everything, measures all rows, the systems in turn, and ends everything.
+
+    Returns the exit code.
+    """
     floor = Path(folder).absolute() / _FLOOR if folder else None
     if floor and not floor.is_file():
         raise CommandFailed(
@@ -104,7 +110,7 @@ async def _run(rows: list[Row], folder: str | None) -> int:
             await measure(system, place.model, WARM_UP, f"{system.name}-warm")
         for repetition in range(_REPETITIONS):
             for number, row in enumerate(rows):
-                # Each second time the other way round: what comes first on a machine is no advantage.
+                # Each second time the other way round: to come first is no advantage.
                 for system in systems[:: -1 if repetition % 2 else 1]:
                     if system.name == "floor" and row.tool == LONG:
                         continue
@@ -114,7 +120,8 @@ async def _run(rows: list[Row], folder: str | None) -> int:
                     seen.setdefault((row.name, system.name), []).append(sample)
                     at, load = f"{datetime.now(UTC):%H:%M:%S} {repetition + 1}", os.getloadavg()[0]
                     write_stderr(
-                        f"{at}  {row.name}, {system.name}: {sample['wall s']:.2f} s (load {load:.1f})"
+                        f"{at}  {row.name}, {system.name}: "
+                        f"{sample['wall s']:.2f} s (load {load:.1f})"
                     )
     sys.stdout.write(report(seen))
     return DONE

@@ -2,10 +2,11 @@
 
 It answers the project's calls, and those of the floor:
 
-    goal      [[bench n=10 t=2 run=r1 tool=lookup]]    n worker agents, t tool turns each, the tool they call;
-              then=7: seven more, each builds on all ten
-    subtask   [[task i=3 n=10 t=2 run=r1 ...]]         written into the plan's descriptions
-    finding   [[done i=3 n=10 run=r1]]                 written into the worker agents' last messages
+    goal      [[bench n=10 t=2 run=r1 tool=lookup]]   n worker agents, t tool turns of each, and
+                                                      the tool that they call; with then=7
+                                                      seven more, each builds on all ten
+    subtask   [[task i=3 n=10 t=2 run=r1 ...]]        written into the plan's descriptions
+    finding   [[done i=3 n=10 run=r1]]                written into the worker agents' last messages
 """
 
 import re

@@ -1,6 +1,7 @@
-"""Runs of the largest sizes that a request may ask for: do they complete, and how long is a workflow task at most?
+"""Runs of the largest sizes that a request may ask for.
 
-`python -m benchmarks.large` (or `make large`) runs them, with kill -9 of the Worker process in the middle.
+Do they complete, and how long is a workflow task at most? `python -m benchmarks.large` (or
+`make large`) runs them, with kill -9 of the Worker process in the middle.
 """
 
 import argparse
@@ -34,10 +35,11 @@ SIZES = {
 
 @dataclass
 class Tasks:
-    """The workflow tasks of some histories: what a process had that was `killed` then fails without a fault.
+    """The workflow tasks of some histories.
 
-    `stood_still` has for each of the `roots` the seconds from the kill to its next command, `at_work` those of them
-    that had a workflow task at work when the process was killed: the server waits for that until it times out.
+    One that a process had when it was `killed` fails without a fault. `stood_still` has for each of
+    the `roots` the seconds from the kill to its next command, `at_work` those of them that had a
+    workflow task at work when the process was killed: the server waits for that until it times out.
     """
 
     killed: float = 0.0
@@ -49,7 +51,7 @@ class Tasks:
     events: int = 0
 
     async def read(self, client: Client, workflow_id: str) -> None:
-        """Adds those of one history: how long each took, by the server's clock, and how many failed."""
+        """Adds those of one history: the longest by the server's clock, and those that failed."""
         started: dict[int, float] = {}
         async for event in client.get_workflow_handle(workflow_id).fetch_history_events():
             at, kind = event.event_time.ToNanoseconds() / 1e9, str(event.WhichOneof("attributes"))
@@ -92,9 +94,10 @@ async def _run(sizes: list[str]) -> int:
 
 
 async def _cross(project: System, model: BenchModel, row: Row, base: str) -> dict[str, Any]:
-    """Runs one size, across a kill of the Worker process, and returns what was seen; times in seconds.
+    """Runs one size, across a kill of the Worker process, and returns figures; times in seconds.
 
-    Runs that are not done in time are left as they are. `first_call` is from the new process's start to its first call.
+    Runs that are not done in time are left as they are. `first_call` is from the new process's
+    start to its first call.
     """
     tasks = Tasks()
     model.prepare(row.latency)

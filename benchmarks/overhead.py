@@ -1,9 +1,10 @@
-"""What a supervisor costs beside one agent alone: calls, tokens and seconds of the same work, side by side.
+"""The cost of a supervisor beside one agent alone: calls, tokens and seconds of the same work.
 
-The work is a number of looks at pages of five kilobytes. The project plans it, delegates it, has it reviewed and
-writes an answer; the bare loop is one conversation with the same tool, without any framework, that asks for one page
-after the other, or for all of them at once. Both talk to the same model server, which counts tokens and prompt
-caching as the Messages API does and takes the same time for each call.
+The work is a number of looks at pages of five kilobytes. The project plans it, delegates it, has it
+reviewed and writes an answer; the bare loop is one conversation with the same tool, without any
+framework, that asks for one page after the other, or for all of them at once. Both talk to the same
+model server, which counts tokens and prompt caching as the Messages API does and takes the same
+time for each call.
 """
 
 import argparse
@@ -57,7 +58,10 @@ class Cost:
 
 
 def think(request: ApiRequest) -> ApiReply:
-    """Returns the reply of the bench's model, whose tokens the server counts; a wide goal is answered in two calls."""
+    """Returns the reply of the bench's model, whose tokens the server counts.
+
+    A wide goal is answered in two calls.
+    """
     if _WIDE not in request.prompt:
         return replace(bench_brain.think(request), usage={})
     if request.turns:

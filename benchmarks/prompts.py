@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks.prompts` writes docs/prompts.md: what the team almanac sends for the demo."""
+"""The command `make prompts` writes docs/prompts.md: what the team almanac sends for the demo."""
 
 import asyncio
 import json
@@ -25,19 +25,19 @@ _KINDS = ("plan", "turn", "query", "review", "synthesis")
 _SHORT_KINDS = ("plan", "turn", "query")
 _INTRODUCTION = """# What the team almanac sends
 
-The requests of one run of the demo's goal, without the sampled replies: the first one of each kind and role. The \
-plan and the findings were written by hand, as a model would write them; the other replies are the stand-in model's. \
-Written by `make prompts`; the texts are from `activities/prompts/`, `activities/questions/` and the file of the team \
-almanac.
+The requests of one run of the demo's goal, without the sampled replies: the first one of each \
+kind and role. The plan and the findings were written by hand, as a model would write them; the \
+other replies are the stand-in model's. Written by `make prompts`; the texts are from \
+`activities/prompts/`, `activities/questions/` and the file of the team almanac.
 """
 SMALL_WINDOW = 16_384
 _SHORT_GOAL = "Write a short report on life expectancy in Rwanda and in Botswana from 1952 to 2007."
 _SHORT = f"""# What a model with a small window gets
 
 The first plan, the first turn and the first [other query](model-calls.md#small-windows) of a run \
-for a model with a window of {SMALL_WINDOW:,} tokens. The demo's goal gets no planner there: it asks \
-for figures and their reasons, which the roles for tables and for documents share. So this goal is \
-another one: "{_SHORT_GOAL}"
+for a model with a window of {SMALL_WINDOW:,} tokens. The demo's goal gets no planner there: it \
+asks for figures and their reasons, which the roles for tables and for documents share. So this \
+goal is another one: "{_SHORT_GOAL}"
 """
 _QUERY = """```sql
 SELECT country, year, life_expectancy_years FROM life_expectancy
@@ -46,36 +46,41 @@ WHERE country IN ('Botswana', 'Rwanda') ORDER BY country, year
 _PLAN: list[dict[str, Any]] = [
     {
         "id": "t1",
-        "description": "From table life_expectancy, give life expectancy in Rwanda and in Botswana, in years, for each "
-        "year of the table from 1952 to 2007, as one table, with the change from 1952 to 2007 of each and its largest "
-        "fall between two years of the table. Leave the causes to t2. Done when all years are there, or when the table "
-        "shows that some are missing.",
+        "description": "From table life_expectancy, give life expectancy in Rwanda and in "
+        "Botswana, in years, for each year of the table from 1952 to 2007, as one table, with the "
+        "change from 1952 to 2007 of each and its largest fall between two years of the table. "
+        "Leave the causes to t2. Done when all years are there, or when the table shows that some "
+        "are missing.",
         "reasoning": "Only the analyst sees the table.",
         "role": "analyst",
         "depends_on": [],
     },
     {
         "id": "t2",
-        "description": "From the documents on life expectancy, name what made it fall in Rwanda and in Botswana "
-        "between 1952 and 2007, with the years and the document of each cause, and what they say of the quality of "
-        "the figures for these years. t1 has the figures. Done with a cause for each country, or when none is named.",
+        "description": "From the documents on life expectancy, name what made it fall in Rwanda "
+        "and in Botswana between 1952 and 2007, with the years and the document of each cause, and "
+        "what they say of the quality of the figures for these years. t1 has the figures. Done "
+        "with a cause for each country, or when none is named.",
         "reasoning": "The causes are in documents.",
         "role": "researcher",
         "depends_on": [],
     },
     {
         "id": "t3",
-        "description": "Write a short report from the findings of t1 and t2 on how life expectancy in Rwanda and "
-        "Botswana changed from 1952 to 2007: the figures, the falls, their causes, and what is uncertain. One page.",
+        "description": "Write a short report from the findings of t1 and t2 on how life expectancy "
+        "in Rwanda and Botswana changed from 1952 to 2007: the figures, the falls, their causes, "
+        "and what is uncertain. One page.",
         "reasoning": "The goal asks for a report.",
         "role": "writer",
         "depends_on": ["t1", "t2"],
     },
 ]
 _FINDINGS = {
-    "t1": "Life expectancy in Rwanda was 40.0 years in 1952 and 46.242 in 2007, in Botswana 47.622 and 50.728.",
+    "t1": "Life expectancy in Rwanda was 40.0 years in 1952 and 46.242 in 2007, "
+    "in Botswana 47.622 and 50.728.",
     "t2": "The documents name the genocide of 1994 for Rwanda and HIV/AIDS for Botswana.",
-    "t3": "Rwanda rose from 40.0 to 46.242 years, Botswana from 47.622 to 50.728, each with a deep fall between.",
+    "t3": "Rwanda rose from 40.0 to 46.242 years, Botswana from 47.622 to 50.728, "
+    "each with a deep fall between.",
 }
 _REPLY = {
     "reasoning": "Figures and causes have different sources, and the goal asks for a report.",
@@ -83,12 +88,13 @@ _REPLY = {
     "strategy": "plan",
     "subtasks": _PLAN,
     "aggregation": "merge",
-    "final_instruction": "Give the changes of both countries first, then the falls and their causes.",
+    "final_instruction": "Give the changes of both countries first, "
+    "then the falls and their causes.",
 }
 
 
 async def sent(window: int | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """Returns the requests of a run with their steps, in the order they came, to a model with that window."""
+    """Returns the requests of a run to a model with that window, with their steps, in order."""
     seen: list[tuple[str, dict[str, Any]]] = []
 
     def listening(request: ApiRequest) -> ApiReply:
@@ -99,7 +105,8 @@ async def sent(window: int | None = None) -> list[tuple[str, dict[str, Any]]]:
         if window and step.startswith("t1/1/") and not step.startswith("t1/1/turn.2"):
             return text_reply(_QUERY)
         subtask, _, turn = step.partition("/1/turn.")
-        # The first turn looks something up; the stand-in model would conclude that it cannot do these subtasks.
+        # The first turn looks something up; the stand-in model would conclude that it cannot do
+        # these subtasks.
         is_conclusion = subtask in _FINDINGS and turn not in ("", "1")
         return text_reply(_FINDINGS[subtask]) if is_conclusion else think(request)
 
@@ -153,7 +160,10 @@ Requests = list[tuple[str, dict[str, Any]]]
 
 
 def page(requests: Requests, short: Requests) -> str:
-    """Returns the page: the first request of each kind of call and each worker agent, then the first `short` ones."""
+    """Returns the page: the first request of each kind of call and each worker agent.
+
+    The first `short` ones come after these.
+    """
     of_kind: dict[str, str] = {}
     for step, section in _first(short).items():
         of_kind.setdefault(_kind(step), section)

@@ -1,7 +1,7 @@
 """The scene of a measurement: goals, Temporal servers, a model server, and the systems on them.
 
-A system is one Worker process, started and asked by public means alone: a program, the names of its workflow and
-queue, its input and result as JSON. So the floor is measured as the project is.
+A system is one Worker process, started and asked by public means alone: a program, the names of its
+workflow and queue, its input and result as JSON. So the floor is measured as the project is.
 """
 
 import asyncio
@@ -42,9 +42,10 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class Row:
-    """`runs` goals, `at_once` at a time; each plans `agents` worker agents of `tool_turns` tool calls and an answer.
+    """`runs` goals, `at_once` at a time.
 
-    `latency` is what each model call takes, in seconds. With `dependents` the plan has so many further worker agents,
+    Each plans `agents` worker agents of `tool_turns` tool calls, and an answer. `latency` is what
+    each model call takes, in seconds. With `dependents` the plan has so many further worker agents,
     each of which builds on all `agents`.
     """
 
@@ -149,7 +150,10 @@ class System:
 
 
 class Scene:
-    """What serves a measurement: a model for all systems, and a Temporal server for each; everything is in `folder`."""
+    """The servers of a measurement: a model for all systems, and a Temporal server for each.
+
+    Everything is in `folder`.
+    """
 
     def __init__(
         self, folder: Path, stack: AsyncExitStack, brain: Callable[[ApiRequest], ApiReply]
@@ -196,7 +200,8 @@ class Scene:
     def _process(
         self, name: str, words: list[str], ready: str, variables: Mapping[str, str]
     ) -> Served:
-        # Without compiled bytecode each workflow instance compiles its module: twice the cost of its start.
+        # Without compiled bytecode each workflow instance compiles its module, which doubles the
+        # cost of its start.
         left = (
             "ANTHROPIC_",
             "OTEL_",

@@ -1,4 +1,4 @@
-"""The command `make showcase`: runs goals with the configured model and records each in docs/showcase/.
+"""The command `make showcase` records runs of goals with the configured model in docs/showcase/.
 
 The goals are those of the bundled teams, of the examples, and of the ready teams. Without a
 model nothing is run, and answers of the stand-in model are never recorded.
@@ -27,16 +27,17 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "showcase"
 BUDGET_USD = 1.0  # of one goal: several times what a dozen subtasks of the default models cost
 _EXAMPLES = {
-    "shop": "Why did revenue in the South fall in the second half of 2025, and which regions missed their targets?",
-    "contracts": "Give supplier, service, annual fee in EUR, notice period in months and liability cap of each "
-    "contract as a table, with the file of each row.",
-    "suppliers": "Which suppliers break which rule of the policy? Give each with the number of the rule and the value "
-    "that breaks it.",
+    "shop": "Why did revenue in the South fall in the second half of 2025, "
+    "and which regions missed their targets?",
+    "contracts": "Give supplier, service, annual fee in EUR, notice period in months "
+    "and liability cap of each contract as a table, with the file of each row.",
+    "suppliers": "Which suppliers break which rule of the policy? "
+    "Give each with the number of the rule and the value that breaks it.",
 }
 
 
 class Entry(NamedTuple):
-    """A goal to record: the name of its page, the options of its run, and what is known of a good answer.
+    """A goal to record: the name of its page, the options of its run, and facts of a good answer.
 
     A goal that needs a person's reply is not recorded.
     """
@@ -88,9 +89,8 @@ def page(entry: Entry, result: Mapping[str, Any], verdict: str) -> str:
         f"`verify`: {verdict}",
     ]
     if entry.known:
-        facts.append(
-            f"falls short of its goal's facts: {', '.join(entry.known.falls_short(result)) or 'nothing'}"
-        )
+        missing = ", ".join(entry.known.falls_short(result)) or "nothing"
+        facts.append(f"falls short of its goal's facts: {missing}")
     listed = "\n".join(f"- {fact}" for fact in facts)
     return f"# {entry.name}\n\n> {entry.goal}\n\n{listed}\n\n{result['answer'].strip()}\n"
 
@@ -115,7 +115,7 @@ async def record(entry: Entry, environ: Mapping[str, str], folder: Path = FOLDER
 
 
 async def _starter(environ: Mapping[str, str], *arguments: str) -> tuple[int, str]:
-    """Returns the exit code and the output of the command line; of one that fails what it says of it."""
+    """Returns the exit code and the output of the command line; its errors if it fails."""
     command = (sys.executable, str(ROOT / "starter.py"), *arguments)
     process = await asyncio.create_subprocess_exec(*command, env=environ, stdout=PIPE, stderr=PIPE)
     output, errors = await process.communicate()

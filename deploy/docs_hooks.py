@@ -1,4 +1,4 @@
-"""What `make docs` changes in the pages: links to files beside docs/ become the names of these files."""
+"""Changes that `make docs` makes in the pages: links to files beside docs/ become their names."""
 
 import posixpath
 import re

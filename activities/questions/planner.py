@@ -17,7 +17,7 @@ from activities.teams.team_files import LoadedTeam
 from temporal_supervisor.supervision.base import limits
 from temporal_supervisor.supervision.base.text import cut
 from temporal_supervisor.supervision.contract.base import Model
-from temporal_supervisor.supervision.contract.plan import Importance, Plan, Subtask
+from temporal_supervisor.supervision.contract.plan import Plan, Subtask
 from temporal_supervisor.supervision.contract.strategy import STRATEGIES, StrategyName
 from temporal_supervisor.supervision.contract.team import Role, Team
 from temporal_supervisor.supervision.planning.expansion import NO_DATA, Data, asks_for_each
@@ -359,48 +359,24 @@ class Planner:
             return self._routed(RouteDraft(role=reading, reasoning=_IN_TEXTS))
         if reach == "tables and documents":
             return self._divided(querying[0], reading)
-        if reach == "tables and perhaps documents":
-            return self._divided(querying[0], reading, words="optional")
-        if reach == "documents and perhaps tables":
-            return self._divided(querying[0], reading, figures="optional")
 
         draft = RouteDraft(role=querying[0], reasoning="a query can answer it whole")
         if reach == "perhaps tables":
             draft.secondary_role = reading
         return self._routed(draft)
 
-    def _divided(
-        self,
-        querying: str,
-        reading: str | None,
-        *,
-        figures: Importance = "required",
-        words: Importance = "required",
-    ) -> Plan | None:
-        """Returns the plan of a question for figures and for words; None without a reading role.
-
-        `figures` is the importance of what tables have, `words` that of what documents have.
-        """
+    def _divided(self, querying: str, reading: str | None) -> Plan | None:
+        """Returns the plan of a question for figures and for words; None without a reading role."""
         if reading is None or self.call.max_subtasks < 2:
             return None
 
         goal = self.goal.strip()
-        from_tables = Subtask(
-            id="t1",
-            role=querying,
-            description=f"{goal}\n{_FIGURES_ONLY}",
-            importance=figures,
-        )
-        from_documents = Subtask(
-            id="t2",
-            role=reading,
-            description=f"{goal}\n{_TEXTS_ONLY}",
-            importance=words,
-        )
+        from_tables = Subtask(id="t1", role=querying, description=f"{goal}\n{_FIGURES_ONLY}")
+        from_texts = Subtask(id="t2", role=reading, description=f"{goal}\n{_TEXTS_ONLY}")
         return Plan(
             goal=self.goal,
             reasoning="its figures are in tables, the rest in documents",
-            subtasks=[from_tables, from_documents],
+            subtasks=[from_tables, from_texts],
             revision=self.call.revision,
         )
 

@@ -1,1 +1,1 @@
-"""How good the answers are: `make scores` writes docs/scores.md from the results beside this file."""
+"""Scores of answers: `make scores` writes docs/scores.md from the results beside this file."""

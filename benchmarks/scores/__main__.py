@@ -1,7 +1,7 @@
 """Writes docs/scores.md from the results that are kept in this folder.
 
-`oracle.json` is what `make oracle` wrote. Each `<model>/<set>.json` is what `eval SET --bare --json` printed. What is
-not there stays empty.
+`oracle.json` is what `make oracle` wrote. Each `<model>/<set>.json` is what
+`eval SET --bare --json` printed. What is not there stays empty.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,35 +23,39 @@ _MODELS = ("local", "large")
 _INTRODUCTION = """\
 # How good the answers are
 
-This page is written by `make scores` from the results in `benchmarks/scores`; `docs/evals.md` says what each row
-means. What was not measured is empty.
+This page is written by `make scores` from the results in `benchmarks/scores`; `docs/evals.md` says
+what each row means. What was not measured is empty.
 """
 _ORACLE = """\
 ## Without a model: what code notices
 
-`make oracle SETS=FOLDER` lets scripted replies answer the questions of others rightly: from their own derivations, or
-from the simplest query or sentence that gives the true answer. Plan, tools, checks, answer and judge are the product's
-own. Then one fault is planted in the finding, which the answer repeats, or in the answer alone: another figure, the
-value of another row or column, another year, unit, scale or sign. A fault is noticed if the answer is flagged.
+`make oracle SETS=FOLDER` lets scripted replies answer the questions of others rightly: from their
+own derivations, or from the simplest query or sentence that gives the true answer. Plan, tools,
+checks, answer and judge are the product's own. Then one fault is planted in the finding, which the
+answer repeats, or in the answer alone: another figure, the value of another row or column, another
+year, unit, scale or sign. A fault is noticed if the answer is flagged.
 """
 _LIMITS = """\
-What no code can see: a name of another text that was read too, a wrong row where a query leaves its name out, a small
-count that the agent made itself where the query gave 0 or 1, percent in place of an amount where the row speaks of
-interest or growth, an answer in other lower-case words than its finding, and a unit that a word of the data implies.
+What no code can see: a name of another text that was read too, a wrong row where a query leaves its
+name out, a small count that the agent made itself where the query gave 0 or 1, percent in place of
+an amount where the row speaks of interest or growth, an answer in other lower-case words than its
+finding, and a unit that a word of the data implies.
 """
 _CHANCE = """\
 ## How small a change is seen
 
-`--no-worse-than` of two evals by dice: most questions are firm, the others right by luck, and half of the wrong answers
-are not flagged. Then each right answer is lost with some chance. The table has the share of 200 pairs that the command
-calls worse, by `python -m benchmarks.scores.chance`; the first column is one eval twice, where none should be.
+`--no-worse-than` of two evals by dice: most questions are firm, the others right by luck, and half
+of the wrong answers are not flagged. Then each right answer is lost with some chance. The table has
+the share of 200 pairs that the command calls worse, by `python -m benchmarks.scores.chance`; the
+first column is one eval twice, where none should be.
 """
 _SENSITIVITY = """\
 ## What a change for the worse does
 
-`make sensitivity` plays 40 questions on a table through the whole path, with a scripted brain that does what its prompt
-says and reads its numbers in the outputs of tools; a tenth of the questions waver, as luck decides. Each change is
-played once and compared with the eval before by `--no-worse-than`, and so is the same eval, as often.
+`make sensitivity` plays 40 questions on a table through the whole path, with a scripted brain that
+does what its prompt says and reads its numbers in the outputs of tools; a tenth of the questions
+waver, as luck decides. Each change is played once and compared with the eval before by
+`--no-worse-than`, and so is the same eval, as often.
 """
 _REAL = """\
 ## With a model
@@ -110,7 +114,7 @@ def _real() -> Iterator[str]:
 
 
 def _cells(file: Path) -> Sequence[str]:
-    """Returns the counts of right and of unflagged wrong answers by variant; empty without a file."""
+    """Returns the counts of right and unflagged wrong answers by variant; empty without a file."""
     if not file.is_file():
         return ("", "")
     table = EvalTable.model_validate_json(file.read_bytes())

@@ -1,7 +1,7 @@
 """How small a change `--no-worse-than` sees, and how often it sees one that is not there.
 
-`python -m benchmarks.scores.chance` plays pairs of evals by dice, compares them as the command does, and keeps the
-shares of those that were worse in `chance.json`.
+`python -m benchmarks.scores.chance` plays pairs of evals by dice, compares them as the command
+does, and keeps the shares of those that were worse in `chance.json`.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _FIRM = 0.8  # of the questions are always right or always wrong before a change
 
 
 class Chance(Model):
-    """The share of pairs that were `worse`: the questions lost their right answer with the chance `loss`."""
+    """The share of pairs that were `worse`; `loss` is the chance to lose a right answer."""
 
     questions: int
     loss: float

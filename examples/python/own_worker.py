@@ -1,8 +1,9 @@
 """A Worker of one's own that serves runs, too.
 
-`python own_worker.py` serves until Ctrl-C; `python own_worker.py "On which shelf is Emma?"` asks for
-one briefing and ends. It needs a Temporal server, SUPERVISOR_TEAMS_DIR with the folder that holds
-`library/`, and a model: ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL. Without one: `--standin` behind it.
+`python own_worker.py` serves until Ctrl-C; `python own_worker.py "On which shelf is Emma?"` asks
+for one briefing and ends. It needs a Temporal server, SUPERVISOR_TEAMS_DIR with the folder that
+holds `library/`, and a model: ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL. Without one: `--standin`
+behind it.
 """
 
 import asyncio

@@ -105,9 +105,8 @@ async def _run_to_answer(wanted: dict[str, Any], access: Access) -> int:
         print_out(f"page    {address_of(listener)}   to ask, watch, decide and read in a browser")
         server = EmbeddedServer(db=cache / "temporal.db")
         info = await stack.enter_async_context(server)
-        print_out(
-            f"server  {info.address}, {'it was running already' if server.joined else f'process {info.pid}'}"
-        )
+        origin = "it was running already" if server.joined else f"process {info.pid}"
+        print_out(f"server  {info.address}, {origin}")
         print_out(f"web ui  {info.ui or 'none: the running server is headless'}")
         access.address = info.address
         environ = {**os.environ, "TEMPORAL_ADDRESS": info.address}
@@ -210,7 +209,7 @@ class Served:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,  # Ctrl-C reaches the command alone, which ends them in order
+                start_new_session=True,  # Ctrl-C reaches the command alone: it ends them in order
             )
         latest = time.monotonic() + _START_WAIT.total_seconds()
         try:
@@ -270,7 +269,8 @@ class KeptWorker(Served):
             self.report(f"worker {self.pid} was killed (signal {-code}): starting another one")
             await self.__aenter__()
             self.report(
-                f"worker {self.pid} is there (kill -9 {self.pid} for more); finished work is not repeated"
+                f"worker {self.pid} is there (kill -9 {self.pid} for more); "
+                "finished work is not repeated"
             )
 
 

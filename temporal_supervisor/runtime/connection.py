@@ -26,7 +26,8 @@ _NO_ANSWER = (RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatu
 
 # the SDK gives the debug text of another language: these parts of it are stable, and are enough
 _REASONS = re.compile(
-    "connection refused|dns error|invalid uri|invalid target|certificate|tls|unauthenticated|permission ?denied",
+    "connection refused|dns error|invalid uri|invalid target|certificate|tls|"
+    "unauthenticated|permission ?denied",
     re.IGNORECASE,
 )
 
@@ -109,7 +110,8 @@ async def namespace_id(client: Client) -> str:
             server = f"the Temporal server at {client.service_client.config.target_host}"
             create = f"`temporal operator namespace create --namespace {client.namespace}`"
             raise ConnectionFailed(
-                f"{server} has no namespace '{client.namespace}': set TEMPORAL_NAMESPACE, or create it with {create}"
+                f"{server} has no namespace '{client.namespace}': "
+                f"set TEMPORAL_NAMESPACE, or create it with {create}"
             ) from error
         if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
             raise

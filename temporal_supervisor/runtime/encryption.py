@@ -19,7 +19,10 @@ from temporal_supervisor.supervision.base.trust import unshared
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,32}")
-_HOW = 'write a line `NAME KEY` for each key, as `echo "2026-11 $(openssl rand -base64 32)"` prints one'
+_HOW = (
+    "write a line `NAME KEY` for each key, "
+    'as `echo "2026-11 $(openssl rand -base64 32)"` prints one'
+)
 
 
 class Keys:

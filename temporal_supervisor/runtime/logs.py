@@ -38,7 +38,10 @@ _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
 _COLLECTOR = re.compile(r"opentelemetry|metrics? export|OTLP", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w./:%@+-]+")
 _SAME_OUTAGE = 60.0  # seconds between two lines that the server or the collector is away
-_SERVER_AWAY = "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then"
+_SERVER_AWAY = (
+    "the Temporal server does not answer: trying again; "
+    "what is finished meanwhile is delivered then"
+)
 
 
 class ShortLines(logging.Filter):

@@ -124,7 +124,7 @@ def _where_needed(visit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
     return visited
 
 
-# --- Updates come after all else that a workflow task brings ---------------------------------------
+# --- Updates come after all else that a workflow task brings --------------------------------------
 
 
 class _Around(WorkflowRunner):

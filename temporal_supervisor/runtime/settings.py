@@ -89,7 +89,7 @@ class Settings(BaseSettings):
     With None any Worker serves any run.
     """
     teams_dir: Place = None
-    """A folder with more teams, a folder with a team.toml for each; it comes before the bundled ones."""
+    """A folder of more teams, each a folder with a team.toml; it comes before the bundled ones."""
     team: Name = GENERAL
     """The team of requests that name none."""
     secrets_dir: Place = None
@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     model: Literal["", "standin"] = ""
     """`standin` lets a Worker use the stand-in model; anything else must come from ANTHROPIC_*."""
     max_budget_usd: float | None = Field(default=100.0, gt=0)
-    """What a run may cost at most in US dollars, whatever its request says; `none` is no ceiling."""
+    """The US dollars a run may cost at most, whatever its request says; `none` is no ceiling."""
     max_budget_tokens: int | None = Field(default=50_000_000, ge=1)
     """What a run may use at most in tokens; `none` is no ceiling."""
     daily_usd: float | None = Field(default=None, gt=0)
@@ -112,7 +112,7 @@ class Settings(BaseSettings):
     allowed_models: Annotated[list[str], NoDecode] = []
     """Names or patterns such as `claude-haiku-*`, separated by commas; none allows any model."""
     inline_teams: InlineTeams = "same-team"
-    """The tools that the team inside a request may combine: none, those of one team file, or any."""
+    """The tools that a team inside a request may combine: none, those of one team file, or any."""
     model_rpm: float | None = Field(default=None, gt=0)
     """Requests per minute over all queues of model calls and all Workers; None is no limit."""
     model_calls: int = Field(default=limits.MODEL_SLOTS, ge=1, le=limits.ACTIVITY_SLOTS)

@@ -1,7 +1,8 @@
 """A web search for models whose provider has none: an MCP server that asks a SearXNG instance.
 
-SEARCH_URL is the address of the instance, such as http://127.0.0.1:8080; its settings must allow the format `json`.
-It keeps nothing, and opens no page: what it returns is what the search engines show of each result.
+SEARCH_URL is the address of the instance, such as http://127.0.0.1:8080; its settings must allow
+the format `json`. It keeps nothing, and opens no page: what it returns is what the search engines
+show of each result.
 """
 
 import json
@@ -22,7 +23,7 @@ server = MCPServer("search")
 
 @server.tool()
 def web_search(words: str) -> list[str]:
-    """Searches the web by a few words. Each result is its title, its address, its day if known, and an excerpt."""
+    """Searches the web by a few words. Each result has title, address, day if known and excerpt."""
     address = os.environ.get("SEARCH_URL", "").rstrip("/")
     if not address:
         raise ToolError("SEARCH_URL is not set: the operator has to name a SearXNG instance")

@@ -1,4 +1,4 @@
-"""The command `codec`: decrypts payloads for the Web UI and the `temporal` CLI, on this machine only."""
+"""The command `codec`: decrypts payloads for Web UI and `temporal` CLI, on this machine only."""
 
 import hmac
 

@@ -54,7 +54,10 @@ _HAS_RUNS = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
 _SAME_STORE = "set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
 # A run sets the attributes that there were when it began: without one of them the server refuses
 # its tasks.
-_WITHOUT_ATTRIBUTE = "new runs work without it: their phase is in the memo; a run that began with it is stuck until it is back"
+_WITHOUT_ATTRIBUTE = (
+    "new runs work without it: their phase is in the memo; "
+    "a run that began with it is stuck until it is back"
+)
 
 
 async def examine(
@@ -310,7 +313,10 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
         updates = memo.get("updates")
         if updates:
             text = f"'{run.id}' has taken {updates} updates: the server allows 2,000"
-            fix = "the last ones are kept for resume and extend; decisions go as the signal `decide` then"
+            fix = (
+                "the last ones are kept for resume and extend; "
+                "decisions go as the signal `decide` then"
+            )
             yield CheckRow("warning", "open run", text, fix)
 
         for cause in await causes_of(run, described):

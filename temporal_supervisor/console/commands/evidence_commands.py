@@ -41,7 +41,7 @@ _HASH_BEGINNING = re.compile(r"[0-9a-f]{6,64}")
 
 
 async def verify_run(run: AnyRun, access: Access) -> Report:
-    """Recompute the evidence of each claim of an answer; exit code 1 if something has no support or was changed."""
+    """Recompute the evidence of each claim; exit code 1 if any has no support or was changed."""
     store = await access.store()
     if await published_end(run.id, store) is None:
         await run.require()

@@ -42,7 +42,7 @@ async def inspect_files(
     describe: Annotated[Path | None, typer.Option(help=_DESCRIBE_HELP)] = None,
     write: Annotated[bool, typer.Option("--write", help=_WRITE_HELP)] = False,
 ) -> Report:
-    """Show what a run would see of files: tables and how columns are read, documents, what can't be read, and why."""
+    """Show files as a run sees them: tables, readings of columns, documents, failures and why."""
     target = _new_description_file(paths) if write else None
     reports = await reports_on(with_description(data_files(paths), describe))
     notes = []
@@ -117,7 +117,7 @@ def _summary_line(reports: list[FileReport]) -> str:
     return f"{counted(len(tables), 'table')} with {rows}, {counted(documents, 'document')}{ending}"
 
 
-# --- a first data.toml ------------------------------------------------------------------------------
+# --- a first data.toml --------------------------------------------------------------------------
 
 
 def _new_description_file(paths: list[Path]) -> Path:
@@ -145,8 +145,10 @@ def _write(target: Path, text: str) -> None:
 
 
 _OPENING = """\
-# How the tables of this folder are read, and what they mean. What stands behind a # is what was found in the files:
-# take the # away from what you change. Descriptions and words go to the planner and the worker agents.
+# How the tables of this folder are read, and what they mean. \
+What stands behind a # is what was found in the files:
+# take the # away from what you change. \
+Descriptions and words go to the planner and the worker agents.
 
 [words]
 # revenue = "amount without returns"

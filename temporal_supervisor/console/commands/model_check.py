@@ -56,7 +56,10 @@ async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
     address = endpoint(settings)
     if address is None:
         text = "this environment names no model, so Workers started in it can't make model calls"
-        fix = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where Workers run"
+        fix = (
+            "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, "
+            "where Workers run"
+        )
         yield CheckRow("warning", "model", text, fix)
         return
     path = wrong_path(settings)

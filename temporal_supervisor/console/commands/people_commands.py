@@ -158,7 +158,7 @@ async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Rep
 
 
 async def resume(run: RunId, by: By) -> Report:
-    """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
+    """Continue a paused run, or one that waits for its provider, once key or account are fixed."""
     return await send_update(run, Resume, by=by)
 
 
@@ -340,7 +340,7 @@ async def approve(
 
 
 async def deny(access: Access, words: Many, by: By, why: Why = None, sha256: Seen = None) -> Report:
-    """Deny a tool call, with a word to the model, or reject a plan; or many calls: RUN_ID ID ID..."""
+    """Deny a tool call, with a word to the model, or reject a plan; many calls: RUN_ID ID ID..."""
     if len(words) > _NAME_WORDS and sha256 is None:
         return await _many_report(access, words, "deny", why, by)
     return await decision_report(access, words, "deny", why, by, seen=sha256)
@@ -382,7 +382,7 @@ async def reply_report(
     file: Annotated[Path | None, typer.Option(help="the text, in place of TEXT")] = None,
     sha256: Seen = None,
 ) -> Report:
-    """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
+    """Reply to a question, hand in a person's finding, or say what should change in a plan."""
     if file is None and len(words) < 2:
         helps = f"give the text in quotes, or --file F, as in {hint('reply', 'ID', 'TEXT')}"
         raise CommandFailed(BAD_INPUT, f"no reply: {helps}")

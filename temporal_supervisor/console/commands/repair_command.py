@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from temporalio.worker import Replayer
 
 _RESET_WAIT = timedelta(seconds=10)
-_ANYWAY_REPLAYS = "`--anyway` replays their histories with the code of this program, and resets what does not replay"
+_ANYWAY_REPLAYS = (
+    "`--anyway` replays their histories with the code of this program, "
+    "and resets what does not replay"
+)
 _MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
 _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 

@@ -351,7 +351,7 @@ async def page_report(
     ] = False,
     force: Force = False,
 ) -> int:
-    """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
+    """Write a run's report, to hand on: one HTML page with the answer and all that it rests on."""
     # these load what compares claims, and makes the page: 0.3 s for one command only
     from temporal_supervisor.console.report.report_data import report_data
     from temporal_supervisor.console.report.report_page import report_page

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -35,20 +34,19 @@ from temporal_supervisor.console.base.terminal import (
     file_size,
     print_err,
     print_rows,
-    safe_json,
 )
 from temporal_supervisor.console.commands.people_commands import way_rows
 from temporal_supervisor.console.run.again_requests import built_on
 from temporal_supervisor.console.run.command_line import AnyRun, AsJson
 from temporal_supervisor.console.run.described_files import check_description, check_readable
+from temporal_supervisor.console.run.edited_plan import (
+    changed_plan,
+    drop_edited_plan,
+    edited_plan_came_back,
+)
 from temporal_supervisor.console.run.found_runs import short_id
 from temporal_supervisor.console.run.pollers import Polled
-from temporal_supervisor.console.run.request_options import (
-    check_run_id,
-    parsed_plan,
-    prepared_request,
-    read_text_file,
-)
+from temporal_supervisor.console.run.request_options import check_run_id, prepared_request
 from temporal_supervisor.console.run.required_workers import require_same_store, require_workers
 from temporal_supervisor.console.view.answer_text import answer_report, bare_report
 from temporal_supervisor.console.view.follow import follow
@@ -59,12 +57,9 @@ from temporal_supervisor.console.view.plan_view import PlanPage, plan_page
 from temporal_supervisor.messages import NoAnswer, UpdateRefused
 from temporal_supervisor.outcomes import is_open, state_word
 from temporal_supervisor.runs import Run
-from temporal_supervisor.runtime.process import cache_dir
 from temporal_supervisor.runtime.settings import Settings
 from temporal_supervisor.starting import new_run_id
-from temporal_supervisor.supervision.base.store_keys import encode
 from temporal_supervisor.supervision.base.text import quoted
-from temporal_supervisor.supervision.contract.plan import Plan
 from temporal_supervisor.supervision.contract.request import Attachment, RunRequest
 from temporal_supervisor.supervision.contract.status import Status, Wait
 from temporal_supervisor.supervision.contract.team import NAME_RULE, Team, is_name
@@ -109,9 +104,8 @@ async def ask_about_plan(
         if not can_ask:
             raise PlanLeft(_later_report(page, wait, shown=False))
         print_rows(console(), page.rows())
-        with contextlib.suppress(OSError):  # without a cache folder no plan was edited
-            if _edited_file(run).exists():  # an edited plan came back
-                print_err(wait.prompt_preview)
+        if edited_plan_came_back(run):
+            print_err(wait.prompt_preview)
 
         done = False
         while not done:
@@ -135,11 +129,11 @@ async def _is_decided(run: Run, page: PlanPage, wait: Wait) -> bool:
     if key not in _WORDS:
         return False
 
-    plan = await _changed_plan(run, page.plan) if key == "e" else None
+    plan = await changed_plan(run, page.plan) if key == "e" else None
     text = rest.strip().strip('"') or None
     await run.decide(wait, _WORDS[key], text, plan=plan, by=user_name())
     if plan is None:
-        _drop_edited(run)  # it is of the plan that was decided about
+        drop_edited_plan(run)  # it is of the plan that was decided about
     return True
 
 
@@ -162,41 +156,6 @@ async def _read_line(run: Run, prompt: str, wait: Wait) -> str | None:
                     return None
     finally:
         loop.remove_reader(sys.stdin.fileno())
-
-
-async def _changed_plan(run: Run, plan: Plan) -> Plan:
-    """Returns the plan as changed by the person.
-
-    Raises CommandFailed if it can't run, or is unchanged.
-    """
-    edited = await edit_plan(plan, _edited_file(run))
-    if edited == plan:
-        raise CommandFailed(BAD_INPUT, "nothing was changed")
-    return edited
-
-
-async def edit_plan(plan: Plan, file: Path) -> Plan:
-    """Opens a plan in the person's editor, and returns it as they left it.
-
-    If the file is there, it is opened as it is: an edited plan that could not run. Raises
-    CommandFailed if the plan can't run.
-    """
-    if not file.exists():
-        file.write_text(safe_json(plan.model_dump(mode="json")), encoding="utf-8")
-    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-    editing = await asyncio.create_subprocess_exec(*editor, str(file))
-    await editing.wait()
-    return parsed_plan(read_text_file(file), str(file))
-
-
-def _edited_file(run: Run) -> Path:
-    """Returns the path of a plan while a person edits it."""
-    return cache_dir() / f"plan-of-{encode(run.id)}.json"
-
-
-def _drop_edited(run: Run) -> None:
-    with contextlib.suppress(OSError):  # without a cache folder there is none
-        _edited_file(run).unlink(missing_ok=True)
 
 
 def _later_report(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
@@ -487,7 +446,7 @@ async def _follow_to_end(
         print_err(f"the run continues: {hint('follow', short_id(run.id))}")
         raise
 
-    _drop_edited(run)
+    drop_edited_plan(run)
     if quiet:
         return bare_report(run.id, outcome)
     notes = [*model_notes(outcome), *one_subtask_notes(outcome.result)]

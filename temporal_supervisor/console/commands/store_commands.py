@@ -63,7 +63,7 @@ async def prune(
     older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")],
     yes: Yes = False,
 ) -> int:
-    """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
+    """Delete objects of old runs and uploads from the store; never what may still be in use."""
     oldest = _time_before(older_than)
     store = await access.store()
     client = await access.client()

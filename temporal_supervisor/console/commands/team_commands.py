@@ -86,7 +86,10 @@ async def teams_command(
     if team == "copy" and name and not data:
         return copy_team(settings.teams_folders, name)
     if name or team in ("new", "copy"):
-        forms = "`teams new NAME --data FOLDER`, `teams copy NAME`, `teams pin NAME`, or `teams goals [NAME]`"
+        forms = (
+            "`teams new NAME --data FOLDER`, `teams copy NAME`, `teams pin NAME`, "
+            "or `teams goals [NAME]`"
+        )
         raise CommandFailed(BAD_INPUT, f"write {forms}")
     if ask is not None:
         raise CommandFailed(BAD_INPUT, 'write `teams TEAM --ask "GOAL"`')

@@ -38,7 +38,10 @@ _WORKFLOWS = 20  # of one run that are looked at: one question to the server eac
 _SUBJECTS = 4  # subtasks named on one line
 _QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes a task within milliseconds
 _DECISION_CHARS = 80  # of what is to be decided about: the commands behind it show the rest
-_STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
+_STORE_HELPS = (
+    "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; "
+    "no work is lost"
+)
 _PROVIDER_HELPS = "it continues when the provider answers"
 _TAKEN_UP = "it serves the run's queue; if this lasts, that Worker's log says why"
 _TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"

@@ -9,15 +9,7 @@ from typing import Literal
 from temporal_supervisor.supervision.base.spoken_words import SMALL_WORDS, stems, words_of
 from temporal_supervisor.supervision.planning.named_tables import only_table, table_lines
 
-Reach = Literal[
-    "tables",
-    "perhaps tables",
-    "documents",
-    "tables and documents",
-    "tables and perhaps documents",
-    "documents and perhaps tables",
-    "elsewhere",
-]
+Reach = Literal["tables", "perhaps tables", "documents", "tables and documents", "elsewhere"]
 """Where a question finds its answer, as far as its words tell."""
 
 _CHARS = 400  # of a question with the form of its answer; more is a task of several parts
@@ -28,11 +20,6 @@ _ASKS = re.compile(
     r"\b(?:how (?:many|much|often|large|long|high|old)|which|what|who|whose|when|where|total|sum"
     r"|average|mean|median|count|number of|most|least|highest|lowest"
     r"|wie ?viele?|wie oft|welche[rsnm]?|wer|wann|wo|summe|durchschnitt\w*|anzahl)\b",
-    re.IGNORECASE,
-)
-_FIGURES = re.compile(
-    r"\b(?:how (?:many|much|often|large|long|high|old)|total|sum|average|mean|median|count|number of"
-    r"|most|least|highest|lowest|wie ?viele?|wie oft|summe|durchschnitt\w*|anzahl|meisten?)\b",
     re.IGNORECASE,
 )
 _TELLS = re.compile(
@@ -55,7 +42,8 @@ def reach_of(goal: str, catalogue: str) -> Reach:
     """Returns the part of a catalogue that can answer a goal, by their common words.
 
     Tables answer a question whose words they have, documents one for reasons. A question for
-    figures and their reasons is answered by both, and so may be one of which no table has a word.
+    figures and their reasons is answered by both, and so is one of two parts that have words of
+    each.
     """
     if only_table(catalogue) is not None:
         return "tables"
@@ -78,18 +66,13 @@ def reach_of(goal: str, catalogue: str) -> Reach:
             return "tables and documents"
         for_reasons = asks_why and not (asks and in_tables)
         return "documents" if documents and for_reasons else "elsewhere"
-    if documents and not in_tables:
-        # The tables may be in another language than the question.
-        for_figures = _FIGURES.search(goal) is not None
-        return "tables and perhaps documents" if for_figures else "documents and perhaps tables"
-
     has_other_words = bool(in_documents - in_tables)
-    if _PARTS.search(goal) or has_other_words:
-        if not documents:
-            return "elsewhere"
-        one_query = tables_are_sure and not has_other_words
-        return "tables" if one_query else "tables and perhaps documents"
-    if not in_tables:
+    if _PARTS.search(goal):
+        if has_other_words:
+            return "tables and documents" if in_tables else "elsewhere"
+        return "tables" if tables_are_sure else "elsewhere"
+    # A question without a word of a table may be in another language than the tables.
+    if not in_tables or has_other_words:
         return "elsewhere"
     return "tables" if tables_are_sure else "perhaps tables"
 

@@ -21,10 +21,10 @@ _NOTES = "- document [notes.md] Notes of the head librarian\n"
         # One word may be there by chance.
         ("For how many days may a book be kept?", "perhaps tables"),
         # No word of a table.
-        ("How many employees are there?", "tables and perhaps documents"),
-        ("Who waters the plants?", "documents and perhaps tables"),
+        ("How many employees are there?", "elsewhere"),
+        ("Who waters the plants?", "elsewhere"),
         # A word of a document beside one of a table.
-        ("Which branch does the head librarian like most?", "tables and perhaps documents"),
+        ("Which branch does the head librarian like most?", "elsewhere"),
         # A reason.
         ("Why was the branch Old Town closed?", "documents"),
         ("Warum wurde Old Town geschlossen?", "documents"),
@@ -34,7 +34,8 @@ _NOTES = "- document [notes.md] Notes of the head librarian\n"
         ("Which branch opened first, and why?", "tables and documents"),
         # Two questions: one query may have both answers, if all their words are those of tables.
         ("Which branch opened first? Which author is late most?", "tables"),
-        ("How many loans were there, and who paid for them?", "tables and perhaps documents"),
+        ("How many loans were there, and what does the librarian note of them?", "tables and documents"),
+        ("How many loans were there, and who paid for them?", "elsewhere"),
         # A task.
         ("Write a report on the visitors of each branch.", "elsewhere"),
     ],

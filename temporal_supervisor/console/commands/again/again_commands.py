@@ -9,11 +9,7 @@ import typer
 
 from temporal_supervisor.console.base.command import BAD_INPUT, FAILED, Access, CommandFailed, hint
 from temporal_supervisor.console.base.terminal import Report, console, print_err
-from temporal_supervisor.console.commands.run_commands import (
-    edit_plan,
-    start_and_report,
-    with_files,
-)
+from temporal_supervisor.console.commands.run_commands import start_and_report, with_files
 from temporal_supervisor.console.run.again_requests import (
     once_more,
     with_model,
@@ -26,6 +22,7 @@ from temporal_supervisor.console.run.described_files import (
     check_readable,
     with_description,
 )
+from temporal_supervisor.console.run.edited_plan import edit_plan
 from temporal_supervisor.console.run.request_options import (
     check_run_id,
     data_files,
