@@ -2,8 +2,9 @@
 
 Example: "What was the revenue in the South, and which carrier took over there?" and the answer "The
 revenue in the South was 24,591.60 EUR." A "which" is answered by a word that the question does not
-have, a "how many" by a number. "The most expensive order was [t1]" answers nothing at all. An
-answer that denies something may be about the missing part, so it is left in peace.
+have, or by a number of its own, as a year; a "how many" by a number. "The most expensive order was
+[t1]" answers nothing at all. An answer that denies something may be about the missing part, so it
+is left in peace.
 """
 
 import re
@@ -35,8 +36,7 @@ _WORD = re.compile(r"[^\W\d_]\w+")  # also "R0083"
 _NUMBER_WORDS = frozenset(
     """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    dozen
-    twenty thirty forty fifty hundred once twice both each half all
+    twenty thirty forty fifty hundred dozen once twice both each half all
     null ein eine einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf einmal zweimal
     beide je alle
     """.split()  # noqa: SIM905
@@ -64,7 +64,7 @@ _AROUND_FIGURES = frozenset(
 
 @dataclass(frozen=True)
 class _Question:
-    """One of the questions in a text, with the word that it begins with."""
+    """One of the questions in a text: its words, and whether it asks for a name or a number."""
 
     words: str
     naming: bool
@@ -82,12 +82,16 @@ def parts_left_out(question: str, answer: str) -> list[str]:
     if not _DENIALS.isdisjoint(words) or _SHORT_NOT.search(written):
         return []
 
+    new_numbers = _numbers_in(written) - _numbers_in(question)
     measured = [part for part in parts if part.measuring]
     named = [part for part in parts if part.naming and not _CHOICE.search(question)]
     left_out: list[_Question] = []
-    if measured and not _has_number(question, written, words):
+    has_number = bool(new_numbers) or not _NUMBER_WORDS.isdisjoint(words)
+    if measured and not has_number:
         left_out.append(measured[-1])
-    if named and not _has_new_word(question, words):
+    # Of fewer numbers than questions one may answer another part.
+    has_name = _has_new_word(question, words) or len(new_numbers) >= len(parts)
+    if named and not has_name:
         left_out.append(named[-1])
     return [f"the answer has nothing for: {part.words}" for part in left_out]
 
@@ -104,10 +108,8 @@ def _parts_of(question: str) -> Iterator[_Question]:
             yield _Question(words, bool(match["naming"]), bool(match["measuring"]))
 
 
-def _has_number(question: str, answer: str, words: list[str]) -> bool:
-    known = {number.strip(".,") for number in _NUMBER.findall(question)}
-    numbers = {number.strip(".,") for number in _NUMBER.findall(answer)}
-    return bool(numbers - known) or not _NUMBER_WORDS.isdisjoint(words)
+def _numbers_in(text: str) -> set[str]:
+    return {number.strip(".,") for number in _NUMBER.findall(text)}
 
 
 def _has_new_word(question: str, words: list[str]) -> bool:
