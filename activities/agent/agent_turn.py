@@ -114,7 +114,8 @@ class AgentTurnActivities:
         """Returns the shared prefix of a role's conversations, and the writer of a first prompt."""
         asked, brief, role = turn.asked, turn.brief, turn.role
         prompt = await self._first_prompt(turn)
-        names = offered_tools(turn) if prompt.tables else role.tools
+        has_first_step = bool(prompt.tables or turn.search_tool)
+        names = offered_tools(turn) if has_first_step else role.tools
         tools = turn.toolbox.definitions(names, attachments=bool(brief.attachments))
         # A tool without a schema is the provider's: its results come with citations.
         cites = any("input_schema" not in tool for tool in tools)

@@ -133,8 +133,10 @@ class Desk:
 
     def write_library(self) -> str:
         """Writes the team ORCHARD with a tool that searches its document. Returns its name."""
-        team = ORCHARD.replace('["read_attachment", "read_document"]', '["search_documents", "read_document"]')
+        reading = '["search_documents", "read_document", "calculate"]'
+        team = ORCHARD.replace('["read_attachment", "read_document"]', reading)
         search = '[[tools]]\nname = "search_documents"\nuses = "document_search"\noptions = { documents = "*.md" }\n'
+        search += '[[tools]]\nname = "calculate"\nuses = "calculator"\n'
         frost = "# Why frost harms pears\n\nIt freezes the blossoms.\n"
         self.write_team("orchard", team + search, harvest_csv="year,sort,kg\n1990,Anjou,12\n", frost_md=frost)
         return "orchard"

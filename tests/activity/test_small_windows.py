@@ -249,6 +249,7 @@ async def test_a_reader_begins_with_a_search_that_the_program_makes(small: Desk)
     later: dict[str, Any] = {"step": "turn.2", "head": begun.head, "brief": None, "results": [ran.result]}
     told = await turn(small, task, text("A late frost froze them."), "reader", **later)
     assert "as these passages have it" in small.prompt
+    assert "calculate" not in [tool["name"] for tool in small.asked[-1].step.body["tools"]]
     assert told.finding is not None
     record = FindingRecord.model_validate_json(await small.store.get(told.finding.record_ref))
     assert [item.tool for item in record.evidence] == ["search_documents"]
