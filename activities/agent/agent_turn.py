@@ -14,7 +14,7 @@ from activities.agent.brief_prompt import BriefPrompt, joined
 from activities.agent.early_doubts import early_doubts
 from activities.agent.query_first import next_step, offered_tools, shown_tables
 from activities.agent.role_turn import RoleTurn, load_turn
-from activities.agent.search_first import first_search, step_after_search
+from activities.agent.search_first import first_search, step_after_reading
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import TurnInput, TurnReply
 from activities.model.conversation import Opening
@@ -105,7 +105,7 @@ class AgentTurnActivities:
             other = other_words(others)
             note = next_step(asked.results, note, doubts, other)
         elif turn.search_tool and not asked.last:
-            note = joined([step_after_search(asked.results), note])
+            note = joined([step_after_reading(asked.results), note])
         if note:
             content += user_message(note)["content"]
         return [message] if content else []

@@ -10,15 +10,15 @@ from hashlib import sha256
 
 from activities.agent.role_turn import RoleTurn
 from activities.contracts.turn_contracts import ToolResultRef
-from activities.model.text_calls import PROGRAM_ID, is_made_by_program
+from activities.model.text_calls import PROGRAM_ID
 from temporal_supervisor.supervision.base.json_object import JsonObject
 from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
 from temporal_supervisor.supervision.contract.plan import Subtask
 
 _QUERY_CHARS = 400  # of a description; its words are looked for one by one
 _AFTER_PASSAGES = (
-    f"Call {FINISH_TOOL} with the answer in one or two sentences, as these passages have it. "
-    "If they do not have it, search with other words."
+    f"Call {FINISH_TOOL} with the answer in one or two sentences, as this text has it. "
+    "If it does not have it, search with other words."
 )
 
 
@@ -42,8 +42,14 @@ def first_search(turn: RoleTurn, subtask: Subtask) -> JsonObject | None:
     }
 
 
-def step_after_search(results: Sequence[ToolResultRef]) -> str:
-    """Returns the words below the passages that the program's search found; empty elsewhere."""
-    searched = [result for result in results if is_made_by_program(result.call_id)]
-    has_passages = bool(searched and searched[0].sources)
-    return _AFTER_PASSAGES if has_passages else ""
+def step_after_reading(results: Sequence[ToolResultRef]) -> str:
+    """Returns the words below passages or a document; empty where nothing was found or read.
+
+    A call that was made before has a text in place of an output, and no sources: what it returned
+    is above.
+    """
+    if not results:
+        return ""
+    last = results[-1]
+    is_repeated = last.text is not None and not last.is_error
+    return _AFTER_PASSAGES if last.sources or is_repeated else ""

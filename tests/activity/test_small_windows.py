@@ -6,7 +6,7 @@ import pytest
 
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.query_first import next_step
-from activities.agent.search_first import step_after_search
+from activities.agent.search_first import step_after_reading
 from activities.agent.tool_calls import ToolActivities
 from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief, WorkNote
 from activities.contracts.turn_contracts import (
@@ -248,17 +248,25 @@ async def test_a_reader_begins_with_a_search_that_the_program_makes(small: Desk)
 
     later: dict[str, Any] = {"step": "turn.2", "head": begun.head, "brief": None, "results": [ran.result]}
     told = await turn(small, task, text("A late frost froze them."), "reader", **later)
-    assert "as these passages have it" in small.prompt
+    assert "as this text has it" in small.prompt
     assert "calculate" not in [tool["name"] for tool in small.asked[-1].step.body["tools"]]
     assert told.finding is not None
     record = FindingRecord.model_validate_json(await small.store.get(told.finding.record_ref))
     assert [item.tool for item in record.evidence] == ["search_documents"]
 
 
-async def test_a_search_without_a_passage_leaves_the_next_step_to_the_model(small: Desk) -> None:
-    assert step_after_search([ToolResultRef(call_id="program_1", ref="run/outputs/1")]) == ""
-    assert step_after_search([ToolResultRef(call_id="toolu_1", ref="run/outputs/1", sources=["a.md"])]) == ""
-    assert step_after_search([ToolResultRef(call_id="program_1", ref="run/outputs/1", sources=["a.md"])])
+@pytest.mark.parametrize(
+    ("result", "is_told"),
+    [
+        (ToolResultRef(call_id="program_1", ref="run/outputs/1", sources=["a.md"]), True),
+        (ToolResultRef(call_id="toolu_1", ref="run/outputs/1", sources=["a.md"]), True),
+        (ToolResultRef(call_id="toolu_1", text="This call was made before."), True),
+        (ToolResultRef(call_id="toolu_1", text="There is no such tool.", is_error=True), False),
+        (ToolResultRef(call_id="program_1", ref="run/outputs/1"), False),
+    ],
+)
+def test_a_reader_is_told_to_answer_from_what_it_read(result: ToolResultRef, is_told: bool) -> None:
+    assert bool(step_after_reading([result])) is is_told
 
 
 @pytest.mark.parametrize("fields", [{"last": True}, {"anew_from": "run/calls/1"}])
