@@ -36,7 +36,7 @@ _PLACES = (
     "The tables also have rowid, the place of a row in the list: 1, 2, 3 and so on. The last row "
     "has the highest rowid, and the row after another one has that row's rowid + 1."
 )
-_AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this output shows it."
+AFTER_DATA = f"Call {FINISH_TOOL} with the answer in one sentence, as this output shows it."
 
 
 def offered_tools(turn: RoleTurn) -> list[str]:
@@ -102,7 +102,7 @@ def _step_after(last: ToolResultRef, doubts: Sequence[str], other: str) -> str:
     # A count of 0 is data, but more often comes of a condition that no row can meet.
     if last.facts is not None and last.facts.nothing:
         return " ".join(filter(None, [_NOTHING, other, _AFTER_NOTHING]))
-    return f"{doubted_query(doubts)}\n\n{_AFTER_FAILURE}" if doubts else _AFTER_DATA
+    return f"{doubted_query(doubts)}\n\n{_AFTER_FAILURE}" if doubts else AFTER_DATA
 
 
 def _listing_tool(turn: RoleTurn) -> Tool[Any] | None:

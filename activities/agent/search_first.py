@@ -12,13 +12,12 @@ from activities.agent.role_turn import RoleTurn
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.text_calls import PROGRAM_ID
 from temporal_supervisor.supervision.base.json_object import JsonObject
-from temporal_supervisor.supervision.base.prompt_marks import FINISH_TOOL
 from temporal_supervisor.supervision.contract.plan import Subtask
 
 _QUERY_CHARS = 400  # of a description; its words are looked for one by one
-_AFTER_PASSAGES = (
-    f"Call {FINISH_TOOL} with the answer in one or two sentences, as this text has it. "
-    "If it does not have it, search with other words."
+AFTER_READING = (
+    "Now answer the subtask in one or two sentences, with the facts of this text. "
+    "If it has none of them, search with other words."
 )
 
 
@@ -52,4 +51,4 @@ def step_after_reading(results: Sequence[ToolResultRef]) -> str:
         return ""
     last = results[-1]
     is_repeated = last.text is not None and not last.is_error
-    return _AFTER_PASSAGES if last.sources or is_repeated else ""
+    return AFTER_READING if last.sources or is_repeated else ""

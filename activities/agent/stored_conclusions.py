@@ -15,7 +15,9 @@ from activities.agent.grounds import (
     needs_data,
     subtask_of,
 )
+from activities.agent.query_first import AFTER_DATA
 from activities.agent.role_turn import RoleTurn
+from activities.agent.search_first import AFTER_READING
 from activities.model.conversation import Entry
 from activities.model.journalled_call import Answered
 from activities.replies import answer_schema
@@ -154,7 +156,8 @@ def _emptiness(
         return "no_rows"
 
     opening = chain[0].opening
-    if opening is not None and is_echo(text, opening.system):
+    rules = [opening.system] if opening else []
+    if is_echo(text, "\n".join([*rules, AFTER_DATA, AFTER_READING])):
         return "says_nothing"
 
     instructions = instructions_of(chain)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from activities.agent.agent_turn import AgentTurnActivities
-from activities.agent.query_first import next_step
-from activities.agent.search_first import step_after_reading
+from activities.agent.query_first import AFTER_DATA, next_step
+from activities.agent.search_first import AFTER_READING, step_after_reading
 from activities.agent.tool_calls import ToolActivities
 from activities.contracts.run_contracts import PlanInput, PlanReply, SubtaskBrief, WorkNote
 from activities.contracts.turn_contracts import (
@@ -248,11 +248,24 @@ async def test_a_reader_begins_with_a_search_that_the_program_makes(small: Desk)
 
     later: dict[str, Any] = {"step": "turn.2", "head": begun.head, "brief": None, "results": [ran.result]}
     told = await turn(small, task, text("A late frost froze them."), "reader", **later)
-    assert "as this text has it" in small.prompt
+    assert "with the facts of this text" in small.prompt
     assert "calculate" not in [tool["name"] for tool in small.asked[-1].step.body["tools"]]
     assert told.finding is not None
     record = FindingRecord.model_validate_json(await small.store.get(told.finding.record_ref))
     assert [item.tool for item in record.evidence] == ["search_documents"]
+
+
+@pytest.mark.parametrize("words", [AFTER_DATA, AFTER_READING])
+async def test_the_words_below_an_output_are_no_finding(small: Desk, words: str) -> None:
+    small.write_library()
+    begun = await turn(small, "Why did the blossoms freeze?", text("-"), "reader")
+    ref = await small.put("passages", "[frost.md] Why frost harms pears: It freezes the blossoms.")
+    result = ToolResultRef(call_id=begun.calls[0].call_id, ref=ref, sources=["frost.md"])
+    later: dict[str, Any] = {"step": "turn.2", "head": begun.head, "brief": None, "results": [result]}
+
+    echoed = await turn(small, "Why did the blossoms freeze?", text(words), "reader", **later)
+
+    assert echoed.empty == "says_nothing"
 
 
 @pytest.mark.parametrize(
