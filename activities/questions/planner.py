@@ -402,8 +402,8 @@ class Planner:
         reasoning = cut(draft.reasoning.strip(), limits.SENTENCE_BYTES)
         description = self._description_of_route(draft)
         subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
-        second = draft.secondary_role
-        if second is not None and second in names and second != draft.role:
+        second = self._role(draft.secondary_role or "")
+        if second in names and second != draft.role:
             beside = Subtask(id="t2", description=description, role=second, importance="optional")
             subtasks.append(beside)
         return Plan(

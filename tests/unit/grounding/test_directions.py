@@ -168,3 +168,21 @@ def test_a_field_has_the_sign_and_the_words_of_a_finding(
 ) -> None:
     found = list(field_claims({"value": value, "scale": "million"}, [finding], [goal]))
     assert all(known for _, _, known in found) is is_found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The price rose from 12,5 EUR to 13 EUR.",
+        "Revenue rose from 1.234,5 to 1.300,7 EUR.",
+        "Revenue rose from 1.234 to 1.300 EUR.",
+        "It fell from 1,234 to 999.",
+    ],
+)
+def test_a_change_is_read_in_the_convention_in_which_it_is_true(text: str) -> None:
+    assert [claim.text for claim in check(text, [Source(text)]) if not claim.source] == []
+
+
+@pytest.mark.parametrize("text", ["It fell from 12,5 EUR to 13 EUR.", "It rose from 1,234 to 999."])
+def test_a_change_that_no_convention_makes_true_is_listed(text: str) -> None:
+    assert [claim.text for claim in check(text, [Source(text)]) if not claim.source]

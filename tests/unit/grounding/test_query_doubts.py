@@ -512,3 +512,19 @@ def test_other_rows_that_nobody_heeds_are_a_doubt(facts: QueryFacts, sign: str) 
     queried = Source(output, arguments=json.dumps({"sql": sql}), name="query_data", facts=facts)
     found = query_doubts("Which ship has the largest crew?", [Source(_LISTING), queried])
     assert [sign in doubt for doubt in found] == ([True] if sign else [])
+
+
+@pytest.mark.parametrize("year", [1991, 2001, 2005])
+def test_a_year_is_not_found_in_a_limit(year: int) -> None:
+    sql = "SELECT Ship FROM voyages ORDER BY Wins DESC LIMIT 1"
+    found = doubts(f"Which ship had the most wins in {year}?", sql, "Ship", "Cygnus")
+
+    assert f"the query has no condition on {year}, which the question names" in found
+
+
+def test_numbers_beside_a_comma_are_two_numbers() -> None:
+    sql = "SELECT Ship, Year FROM voyages WHERE Year IN (1991, 1992)"
+    question = "Which ships sailed in 1991 and in 1992?"
+    rows = ("Ship | Year", "Aurora, 1991,1992 | 1991")
+
+    assert not doubts(question, sql, *rows)

@@ -32,6 +32,9 @@ from temporal_supervisor.supervision.grounding.wording.plain_words import words_
 
 # The digits anywhere in a text: 1994 and 05 in "1994-05", 12.5 in "12.5 m".
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
+# "1,234", "1,234,567"; not "2001,2002", "12,5".
+_GROUPS = re.compile(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d{1,2})(?![\d.,])")  # "12,5", "7,05"
 # A whole cell that is a number, also with signs: "-3", "$ 1,234.50", "12 %"; not "12 m", "2nd".
 _NUMBER = re.compile(r"[^\w\s]{0,3}-?\d[\d,. ]*%?")
 # A whole cell that one can calculate with: "-3", "12.50"; not "1,234" or "12%".
@@ -289,4 +292,8 @@ def _has_cell(cell: str, numbers: frozenset[str], text: str) -> bool:
 
 
 def _numbers_in(text: str) -> frozenset[str]:
-    return frozenset(plain_number(number) for number in _DIGITS.findall(text.replace(",", "")))
+    """Returns the numbers in a text, also 12.5 for the "12,5" of other countries."""
+    plain = _GROUPS.sub(lambda groups: groups[0].replace(",", ""), text)
+    written = _DIGITS.findall(plain)
+    written += [f"{found[1]}.{found[2]}" for found in _COMMA.finditer(plain)]
+    return frozenset(plain_number(number) for number in written)

@@ -21,6 +21,7 @@ from temporal_supervisor.supervision.grounding.rows.listed_tables import ListedC
 from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
 from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 
+_ONE_DIGIT = 9
 _NAME_WORDS = 8
 _LETTERS = 3  # of a name
 _RANK = "stndrh"  # letters behind a number
@@ -67,8 +68,9 @@ def _is_known(inquiry: Inquiry, number: str) -> bool:
     near = {number}
     if number.isdigit():
         near |= {str(int(number) - 1), str(int(number) + 1)}
-    if is_year(number):
-        near.add(str(int(number) % 100))
+    short = int(number) % 100 if is_year(number) else 0
+    if short > _ONE_DIGIT:  # the 1 of 2001 is in any `LIMIT 1`
+        near.add(str(short))
     return bool(near & inquiry.query_numbers)
 
 

@@ -50,6 +50,9 @@ _FROM_YEAR = re.compile(
     r"(?:[A-Z][a-z]{2,8}\.?\s\d{1,2},?\s)?(?P<last>(?:19|20)\d\d)(?!\d)"
 )
 _RISES = ("r", "i", "g")  # the first letters of verbs of rising
+# Whole numbers in the two conventions: "1,234.5" and "12.5"; "1.234,5" and "12,5", not "1,234".
+_WITH_POINT = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+_WITH_COMMA = re.compile(r"-?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,(?:\d{1,2}|\d{4,}))?")
 
 
 def may_be_unsigned(words: str) -> bool:
@@ -71,13 +74,29 @@ def wrong_turns(text: str) -> list[tuple[str, str]]:
     """Returns each change whose verb says the contrary of its two values, with the reason."""
     found = list[tuple[str, str]]()
     for match in _FROM_TO.finditer(text):
-        old, new = (_value(match[name]) for name in ("old", "new"))
         rises = match["verb"][0].lower() in _RISES
-        if old is None or new is None or old == new or rises == (new > old):
+        turns = _turns(match["old"], match["new"])
+        contrary = -1 if rises else 1
+        if turns != {contrary}:
             continue
-        way = "above" if new > old else "below"
+        way = "below" if rises else "above"
         found.append((match[0], f"{match['new']} is {way} {match['old']}"))
     return found
+
+
+def _turns(old: str, new: str) -> set[int]:
+    """Returns 1 for a rise, -1 for a fall, 0 for neither, in each way to read both numbers.
+
+    Both have a point before their decimals, or a comma: 12,5 is below 13, and 1.200 may be both
+    above and below 13.
+    """
+    turns: set[int] = set()
+    for form, group, point in ((_WITH_POINT, ",", "."), (_WITH_COMMA, ".", ",")):
+        if form.fullmatch(old) and form.fullmatch(new):
+            first = float(old.replace(group, "").replace(point, "."))
+            last = float(new.replace(group, "").replace(point, "."))
+            turns.add((last > first) - (last < first))
+    return turns
 
 
 def backward_years(text: str) -> list[str]:
@@ -87,12 +106,3 @@ def backward_years(text: str) -> list[str]:
         if int(match["first"]) > int(match["last"]):
             found.append(f"{match['first']} to {match['last']}")
     return found
-
-
-def _value(written: str) -> float | None:
-    """Returns a number that is written with a point and groups of digits; None for another form."""
-    plain = written.replace(",", "")
-    try:
-        return float(plain)
-    except ValueError:
-        return None
