@@ -111,7 +111,7 @@ async def ask(goal: str, *, data: str | Path | None = None, **fields: Any) -> Sh
     """Starts a run, shows it until it ends, and returns its answer.
 
     `data` is a folder or a file. `fields` are options of `temporal-supervisor run`, such as `team`.
-    Raises RuntimeError with the message that the command would print.
+    Raises RuntimeError with the message of the command for a run that cannot start or is not found.
     """
     access = Access()
     try:

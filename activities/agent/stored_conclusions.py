@@ -40,7 +40,7 @@ from temporal_supervisor.supervision.results.shown_links import without_images, 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
 _SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
 _CHECKED_CLAIMS = 40  # of one finding, for those who judge it
-_QUOTED_FIELDS = ("quotation", "quote")  # as names of fields end whose texts are word for word
+_QUOTED_FIELDS = ("quotation", "quote")  # the ends of names of fields that hold quotations
 _QUOTES = '“”„«»" '
 _PLAIN_QUOTES = str.maketrans("“”", '""')
 _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing

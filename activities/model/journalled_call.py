@@ -52,6 +52,8 @@ from temporal_supervisor.supervision.provider.endpoint_facts import ModelTraits
 # Unreadable answers (HTML, no content): two more tries, then a typed failure.
 ODD_REPLY_ATTEMPTS = 3
 
+# Failures after which an endpoint is asked until the call's time is up.
+_ASKED_ON = (RETRIED - {ErrorKind.BAD_RESPONSE}) | {ErrorKind.CIRCUIT_OPEN}
 _jitter = SystemRandom()
 CALL_HEADER = "x-supervisor-call"
 _UNASKED: Any = {"run": True, "brief": {"labels"}}
@@ -77,7 +79,7 @@ def to_application_error(failure: ModelFailure, failed: FailedCall) -> Applicati
     failures = failed.failures[failure.kind]
     # An endpoint that answers nonsense, or that asks for another attempt at what it has rejected,
     # is asked a few times.
-    is_odd = failure.kind not in RETRIED - {ErrorKind.BAD_RESPONSE} | {ErrorKind.CIRCUIT_OPEN}
+    is_odd = failure.kind not in _ASKED_ON
     retryable = failure.retryable and not (is_odd and failures >= ODD_REPLY_ATTEMPTS)
     growth = limits.MODEL_RETRY_FACTOR ** min(failures - 1, 20)  # a power of thousands overflows
     grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)

@@ -103,8 +103,8 @@ out"""
 class SynthesisReply(SupervisorReply):
     """The answer, and the `bytes` of its whole text; `problems` say why its JSON cannot be used.
 
-    Of the claims of its text so many as are `supported` stand in findings, or in the goal. What it
-    has nothing for is `left_out`, one sentence for each part of the goal.
+    `supported` counts the claims of its text that are in findings, or in the goal. `left_out` has a
+    sentence for each part of the goal that it does not answer.
     """
 
     answer: Answer = Answer()

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WRITTEN_FOR = "1.35.0"
-_CACHE_MARGIN = (
-    1000  # workflows in the SDK's cache that are being evicted, at most: a few at a time
-)
+# Workflows in the SDK's cache that are being evicted, at most: a few at a time.
+_CACHE_MARGIN = 1000
 _QUIET = {"query_workflow", "remove_from_cache"}
 
 

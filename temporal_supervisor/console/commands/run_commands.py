@@ -206,7 +206,7 @@ async def run_goal(
         int | None, typer.Option(help="levels of teams within teams, default 2")
     ] = None,
     incremental_synthesis: Annotated[
-        int | None, typer.Option(help="drafts from so many findings on, 0 never")
+        int | None, typer.Option(help="start drafts after this many findings; 0: never")
     ] = None,
     effort: Annotated[
         str | None, typer.Option(help="low, medium or high; else the model's own")
@@ -236,7 +236,7 @@ async def run_goal(
     ] = None,
     supervisor_model: Annotated[
         list[str] | None,
-        typer.Option(help="plans and writes the answer; repeated: one stands in for another"),
+        typer.Option(help="plans and writes the answer; repeat it for fallbacks"),
     ] = None,
     worker_model: Annotated[
         list[str] | None, typer.Option(help="works on subtasks; may be repeated, too")

@@ -46,10 +46,10 @@ HISTORY_BYTES = 40 * KIB * KIB  # and at 50 MiB
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
 DECISIONS_AT_ONCE = 100  # in one update: a page of `status` at once
-UPDATES_WARNED = 1500  # of one run, from which on `doctor` warns: the server takes 2,000, for ever
+UPDATES_WARNED = 1500  # `doctor` warns from this many updates of a run: the server takes 2,000
 # The last ones are kept for `resume`, `extend_limits` and the like; a signal decides then.
 UPDATES_FOR_DECISIONS = 1900
-EFFECTS_TOLD = 20  # of the latest calls with effects, that whoever takes over a subtask is told of
+EFFECTS_TOLD = 20  # the latest calls with effects, shown to whoever takes over a subtask
 
 # --- What messages show ---------------------------------------------------------------------------
 LINE_BYTES = 160  # a label in the timeline, the path of a field, the first words of a description

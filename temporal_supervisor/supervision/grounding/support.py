@@ -58,7 +58,7 @@ from temporal_supervisor.supervision.grounding.written_figures import (
     whole_values,
 )
 
-# Of all texts that they are looked up in: up to 12 s of CPU, off the event loop.
+# Characters of all sources together: up to 12 s of CPU, off the event loop.
 GROUNDING_SOURCES_CHARS = 800_000
 _SMALL_VALUES = 60  # of a text that are compared with rows
 _LINE_CHARS = 160  # of a source, around a claim that was found in it: a row of a table, a sentence
@@ -179,7 +179,7 @@ class Support:
         *,
         are_all: bool = False,
     ) -> None:
-        """Reads the sources. In `scales` texts beside them say that amounts are given.
+        """Reads the sources. `scales` are those that other texts declare for amounts.
 
         They `are_all` if nothing else was read, which might name a unit.
         """

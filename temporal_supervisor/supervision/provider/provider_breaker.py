@@ -76,9 +76,9 @@ class Hold(NamedTuple):
 class ProviderBreaker:
     """Opens after BREAKER_FAILURES outages in a row, or at one with a wait of a cool-down or more.
 
-    In a row is not enough where many calls are under way, of which five may fail one after the
-    other by bad luck: of the calls that were decided within BREAKER_RECENT, BREAKER_SHARE must have
-    failed, too, each by its last attempt.
+    A row of failures is not enough where many calls are in flight, of which five may fail one after
+    the other by bad luck: of the calls that were decided within BREAKER_RECENT, BREAKER_SHARE must
+    have failed, too, each by its last attempt.
 
     A row ends with a call that was sent after the row began: its first content takes back refused
     calls, so that a few of them among many slow good ones do not open the breaker; only a whole

@@ -98,7 +98,7 @@ async def fork(
     role: Annotated[str | None, typer.Option(help="the role that gets another model")] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="the model of that role; repeated: one stands in for another"),
+        typer.Option(help="the model of that role; repeat it for fallbacks"),
     ] = None,
     yes: Unasked = False,
     own_id: OwnId = None,

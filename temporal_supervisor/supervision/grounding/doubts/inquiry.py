@@ -151,7 +151,7 @@ class Inquiry:
     def only_query(self) -> AnsweredQuery | None:
         """The query, if there is only one, or if one shows whatever the finding has of them all.
 
-        So a second query that asks as wrongly as the first one is seen as well. Of two that show
+        So a second query with the mistake of the first one is caught, too. Of two that show
         all of it, it is the later one.
         """
         if len(self.queries) == 1:

@@ -212,7 +212,7 @@ def _shows_only_its_texts(query: AnsweredQuery) -> bool:
 
 
 def _most_of_another(words: list[str], columns: Columns, shape: QueryShape) -> Iterator[str]:
-    """Yields the column whose most or least is asked for, where the query only calls another so.
+    """Yields the column whose most or least is asked for, where the query renames another one.
 
     Example: `SELECT nation, count(*) AS quantity ...` for "Who has the most quantity?"
     """

@@ -2,8 +2,8 @@
 
 A query proves its figures, whatever it asks for. So `query_doubts` reads the question and all
 outputs of tools as an `Inquiry`, asks the rules in the tables below, one after the other, and
-returns their sentences. Whoever has read rows that can be compared may have sorted or added them
-up, and whoever has read a text may know from there: then fewer rules hold.
+returns their sentences. An author who has read rows that can be compared may have sorted them or
+added them up, and one who has read a text may have the answer from there: then fewer rules hold.
 
 A new rule is a function of an inquiry, and a line in one of the tables.
 """
@@ -98,8 +98,8 @@ _WORDS = 40
 def query_doubts(question: str, sources: Sequence[Source], finding: str = "") -> list[str]:
     """Returns a sentence for each part of a question that no query behind its answer asks for.
 
-    `sources` are the outputs of tools, and the brief. By the text of the `finding` the query is
-    known that it rests on. Without a query that found rows there are no doubts, and about a
+    `sources` are the outputs of tools, and the brief. The text of the `finding` tells which query
+    it rests on. Without a query that found rows there are no doubts, and about a
     question of many words only those on its methods.
     """
     inquiry = Inquiry(question, sources, finding)

@@ -111,7 +111,7 @@ class QueryShape:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of its texts and names."""
+        """All its words, those of SQL among them."""
         return frozenset(words_of(_spaced(self.bare, *self.texts, *self.names)))
 
     @cached_property
