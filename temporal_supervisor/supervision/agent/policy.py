@@ -196,9 +196,8 @@ def _is_closed_as(kind: JsonValue, schema: dict[str, JsonValue]) -> bool:
         is_flat = "prefixItems" not in schema and not _has_lists(items)
         return is_short and is_flat and _is_closed(items)
     if kind in ("integer", "number"):
-        return all(
-            _is_within(schema.get(bound), _CLOSED_NUMBER) for bound in ("minimum", "maximum")
-        )
+        bounds = (schema.get("minimum"), schema.get("maximum"))
+        return all(_is_within(bound, _CLOSED_NUMBER) for bound in bounds)
     if kind == "object":
         allows_others = schema.get("additionalProperties") is not False
         if allows_others or "patternProperties" in schema:

@@ -109,9 +109,8 @@ class Wait(Model):
         wait for the same content has the same hash after a reset.
         """
         shown = self.model_dump(mode="json", include={*_SHOWN})
-        text = json.dumps(
-            [shown, *source], sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
+        content = [shown, *source]
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         sha256 = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         return self.model_copy(update={"sha256": sha256})
 
