@@ -106,9 +106,8 @@ def stuck_sentence(described: WorkflowExecutionDescription) -> str | None:
     return f"its workflow code failed {counted(failed, 'time')} in a row"
 
 
-_SEARCHED_RUNS = (
-    1000  # one page of the server's list, for the newest run and the beginning of an id
-)
+# One page of the server's list, for the newest run and the beginning of an id.
+_SEARCHED_RUNS = 1000
 _GENERATED = "supervise-"
 _SHOWN = 5
 
