@@ -31,7 +31,9 @@ def first_search(turn: RoleTurn, subtask: Subtask) -> JsonObject | None:
     tool = turn.search_tool
     if tool is None or not is_fresh:
         return None
-    query = subtask.description.strip()[:_QUERY_CHARS]
+    # Further lines tell how to answer.
+    first_line = subtask.description.strip().partition("\n")[0]
+    query = first_line[:_QUERY_CHARS]
     digest = sha256(query.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return {
         "type": "tool_use",

@@ -231,9 +231,10 @@ async def test_the_columns_are_for_roles_that_can_query_them(small: Desk) -> Non
 async def test_a_reader_begins_with_a_search_that_the_program_makes(small: Desk) -> None:
     small.write_library()
     task = "Why did the blossoms of 1991 freeze?"
-    begun = await turn(small, task, text("never sent"), "reader")
+    begun = await turn(small, f"{task}\nGive only what documents have.", text("never sent"), "reader")
     (call,) = begun.calls
-    assert (call.name, small.asked, begun.usage.model_calls) == ("search_documents", [], 0)
+    assert (call.name, call.preview) == ("search_documents", task)
+    assert (small.asked, begun.usage.model_calls) == ([], 0)
 
     request = ToolInput(
         run=await small.run_ref(),

@@ -98,6 +98,14 @@ def test_of_a_list_the_told_values_are_compared() -> None:
     assert doubts(titles, ("SELECT Title LIMIT 1", "Title", "Jon"), told="Ida, Jon and Kai.") != []
 
 
+def test_a_finding_may_tell_a_few_cells_of_a_list_that_both_have() -> None:
+    rows = [f"{name} | {year} | {year % 40}.5" for name in ("Ida", "Jon") for year in range(1950, 1960)]
+    first = ("SELECT Rider, Year, Wins FROM riders WHERE 1 = 1", "Rider | Year | Wins", *rows)
+    other = ("SELECT Rider, Year, Wins FROM riders", "Rider | Year | Wins", *rows)
+
+    assert doubts(first, other, other, told="Ida had 30.5 in 1950, and Jon 39.5 in 1959.") == []
+
+
 def test_figures_of_one_row_differ_though_its_name_is_one() -> None:
     first = ("SELECT Nation, a - b", "Nation | n", "Norway | -4")
     assert doubts(first, ("SELECT Nation, c - d", "Nation | n", "Norway | 7")) != []

@@ -7,7 +7,7 @@ doubt. Example: 17 rows that meet a condition, where two other queries count 20 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from temporal_supervisor.supervision.grounding.sources import Source
 _VOTES = 2  # so many other queries have to return a finding's result
 _ROWS = 50  # compared of one query: whoever lists more has chosen nothing
 _COMMON = 0.5  # share of the values of two results, from which on they are one result
+_NEARLY_ALL = 0.9  # of the values of two lists that are one
 _SHARE = Decimal("0.005")  # by which numbers with decimals may differ: they may be rounded
 _SHOWN_CHARS = 80  # of what a query returned
 
@@ -121,9 +122,14 @@ def _is_one_result(query: AnsweredQuery, other: AnsweredQuery, finding: str) -> 
     """
     if query.shape == other.shape or _sums_up(query, other) or _sums_up(other, query):
         return True
-    in_finding = query.cells_in(finding)
-    own_values = [value for value in _values(query) if not in_finding or value in in_finding]
+    all_values = _values(query)
     other_values = _values(other)
+    # A finding may tell a few cells of a long list.
+    if _common_share(_unique(all_values), _unique(other_values)) >= _NEARLY_ALL:
+        return True
+
+    in_finding = query.cells_in(finding)
+    own_values = [value for value in all_values if not in_finding or value in in_finding]
     for are_numbers in (True, False):
         one = _of_kind(own_values, are_numbers=are_numbers)
         two = _of_kind(other_values, are_numbers=are_numbers)
@@ -148,8 +154,11 @@ def _values(query: AnsweredQuery) -> list[str]:
 
 
 def _of_kind(values: Sequence[str], *, are_numbers: bool) -> list[str]:
-    found = [value for value in values if bool(PLAIN_NUMBER.fullmatch(value)) is are_numbers]
-    return list(dict.fromkeys(found))
+    return _unique(value for value in values if bool(PLAIN_NUMBER.fullmatch(value)) is are_numbers)
+
+
+def _unique(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
 
 
 def _common_share(one: Sequence[str], two: Sequence[str]) -> float:
