@@ -22,6 +22,12 @@ _ASKS = re.compile(
     r"|wie ?viele?|wie oft|welche[rsnm]?|wer|wann|wo|summe|durchschnitt\w*|anzahl)\b",
     re.IGNORECASE,
 )
+_FIGURES = re.compile(
+    r"\b(?:how (?:many|much|often|large|long|high|old)|total|sum|average|mean|median|count"
+    r"|number of|most|least|highest|lowest"
+    r"|wie ?viele?|wie oft|summe|durchschnitt\w*|anzahl|meisten?)\b",
+    re.IGNORECASE,
+)
 _TELLS = re.compile(
     r"\b(?:why|how come|reasons?|because|causes?|explains?|describe|summar\w*|compare|write|report"
     r"|warum|wieso|weshalb|gr[uü]nde?|erkl[aä]r\w*|beschreib\w*|vergleich\w*|schreib\w*)\b",
@@ -70,7 +76,9 @@ def reach_of(goal: str, catalogue: str) -> Reach:
     if _PARTS.search(goal):
         if has_other_words:
             return "tables and documents" if in_tables else "elsewhere"
-        return "tables" if tables_are_sure else "elsewhere"
+        # What its query leaves out of such a question is seen in the answer.
+        is_of_tables = tables_are_sure or (in_tables and _FIGURES.search(goal))
+        return "tables" if is_of_tables else "elsewhere"
     # A question without a word of a table may be in another language than the tables.
     if not in_tables or has_other_words:
         return "elsewhere"

@@ -35,7 +35,8 @@ _NOTES = "- document [notes.md] Notes of the head librarian\n"
         # Two questions: one query may have both answers, if all their words are those of tables.
         ("Which branch opened first? Which author is late most?", "tables"),
         ("How many loans were there, and what does the librarian note of them?", "tables and documents"),
-        ("How many loans were there, and who paid for them?", "elsewhere"),
+        ("How many loans were there, and who paid for them?", "tables"),
+        ("Which loans were there, and who paid for them?", "elsewhere"),
         # A task.
         ("Write a report on the visitors of each branch.", "elsewhere"),
     ],
