@@ -155,13 +155,18 @@ def _process_facts(
     """Returns the facts that runs take from the process in which they begin."""
     is_standin = settings.model == "standin"
     makes_all_calls = set(roles) == set(ALL_ROLES) and not settings.model_rpm
+    model_queue = WORKFLOW_QUEUE if makes_all_calls else MODEL_QUEUE
+    tools_queue = WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE
+    outward_queue = WORKFLOW_QUEUE if "outward" in roles else OUTWARD_QUEUE
+    notice = STANDIN_NOTICE if is_standin else None
+
     return ProcessFacts(
-        model_queue=WORKFLOW_QUEUE if makes_all_calls else MODEL_QUEUE,
-        tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
-        outward_queue=WORKFLOW_QUEUE if "outward" in roles else OUTWARD_QUEUE,
+        model_queue=model_queue,
+        tools_queue=tools_queue,
+        outward_queue=outward_queue,
         search_attributes=usable,
         warnings=search_attributes.warnings(usable),
-        model_notice=STANDIN_NOTICE if is_standin else None,
+        model_notice=notice,
         extracts=is_standin,
         model_off=settings.model_off,
         notices=bool(settings.notice_words),

@@ -83,7 +83,7 @@ class AnsweredTurn:
         return self.turn.calls.conversations
 
     async def _finished(self, finish: JsonObject, text: str) -> Conclusion | None:
-        """Returns the conclusion in a call of `finish`; None if nobody can read it.
+        """Returns the conclusion in a call of `finish`; None if it cannot be read.
 
         `text` is beside the call. Where the call points back to a text, and there is none beside
         it, the last one before it is taken.
@@ -123,7 +123,7 @@ class AnsweredTurn:
         return entry.reply_blocks == before.reply_blocks
 
     async def _tool_calls(self, blocks: list[JsonObject]) -> list[ToolCallRef]:
-        """Returns the calls of a reply; those that wait for a person with the text he is shown."""
+        """Returns references to the calls of a reply, with the texts for a person to decide on."""
         role = self.turn.role
         room = limits.PAYLOAD_AIM_BYTES
         calls: list[ToolCallRef] = []

@@ -140,9 +140,9 @@ class ToolActivities:
         return await self._reply(request, ToolRun(words, is_error=True))
 
     async def _read_output(self, request: ToolInput, entry: Entry, block: JsonObject) -> ToolRun:
-        """Returns a page of an earlier output of the same conversation.
+        """Returns a page of an earlier output of the conversation.
 
-        Findings that the brief names can be read so as well, by the ids of their subtasks.
+        Also reads the findings that the brief names, by the ids of their subtasks.
         """
         try:
             call = read_call(block.get("input"))
@@ -285,7 +285,7 @@ class ToolActivities:
 
 
 def _is_same(one: JsonObject, other: JsonObject) -> bool:
-    """True if two calls have one tool and the same arguments, in whatever order."""
+    """True if two calls have the same tool and arguments; the order of arguments is ignored."""
     if one.get("name") != other.get("name"):
         return False
     first, second = one.get("input"), other.get("input")

@@ -213,7 +213,7 @@ def _complaints(error: ValidationError, lines: Mapping[tuple[str, ...], int]) ->
 
 
 def _nearest_line(place: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int | None:
-    """Returns the line of a field, or of what is around it."""
+    """Returns the line of a field, or else of the closest field around it that has one."""
     for end in range(len(place), 0, -1):
         if place[:end] in lines:
             return lines[place[:end]]

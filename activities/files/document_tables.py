@@ -386,7 +386,7 @@ def _add_word_row(table: _WordTable, row: ElementTree.Element) -> None:
 
 
 def _number(element: ElementTree.Element | None, *, default: int) -> int:
-    """Returns the number in an element's attribute `val`; the default if there is none, or 0."""
+    """Returns the number in an element's attribute `val`; the default if it is missing or 0."""
     written = attribute(element, "val")
     count = int(written) if re.fullmatch(r"\d{1,4}", written, re.ASCII) else 0
     return count or default

@@ -391,7 +391,7 @@ class Files:
         return await asyncio.shield(reading)
 
     async def _current_reading(self) -> asyncio.Task[list[FileReport]]:
-        """Returns the reading of the files as they are now, which begins if there is none."""
+        """Returns the task that reads the current files; starts one if none can be used."""
         reading = self._reading
         if reading is not None and not reading.done():
             return reading  # one at a time, however often the files change

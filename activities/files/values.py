@@ -55,7 +55,7 @@ def is_data(name: str) -> bool:
 
 
 def unread_name(name: str) -> str:
-    """Returns the reason why the data in a file of that name is never read; empty if it may be."""
+    """Returns the reason to skip a file with this name; an empty text for a readable one."""
     if PurePosixPath(name).name == DATA_TOML:
         whole = f"only the {DATA_TOML} of the folder itself counts"
         return f"{whole}: name these tables there, by their paths"
@@ -63,7 +63,7 @@ def unread_name(name: str) -> str:
 
 
 def unread_kind(name: str) -> str:
-    """Returns the reason why files of this kind are never read; empty if they are."""
+    """Returns the reason to skip files of this kind; an empty text for a readable one."""
     if is_data(name):
         return ""
     return f"files of the kind '{PurePosixPath(name).suffix or name}' are not read"

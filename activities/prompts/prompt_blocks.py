@@ -61,13 +61,12 @@ def finding_block(finding: FindingExcerpt, with_evidence: bool = False) -> str:
         'shown="summary"': finding.summarised,
     }
     marks = "".join(f" {mark}" for mark, holds in limiting.items() if holds)
-    lines = [
-        f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}"{marks}>',
-        plain(finding.text),
-        *(f"Limitation: {plain(item)}" for item in record.limitations),
-        *(f"{DOUBT}{plain(item)}" for item in record.doubts),
-        *(f"Source: {plain(item)}" for item in record.sources),
-    ]
+    opening = f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}"{marks}>'
+
+    lines = [opening, plain(finding.text)]
+    lines += [f"Limitation: {plain(item)}" for item in record.limitations]
+    lines += [f"{DOUBT}{plain(item)}" for item in record.doubts]
+    lines += [f"Source: {plain(item)}" for item in record.sources]
     if with_evidence:
         lines += _checks(record)
     else:
@@ -145,7 +144,7 @@ def gap_blocks(name: str, gaps: list[Gap], room: int = limits.PROMPT_LIST_BYTES)
 
 
 def contradiction_block(item: Contradiction) -> str:
-    """Returns a conflict between tags, and how a judge settled it."""
+    """Returns the block of a conflict, with the judge's settlement of it."""
     ids = ", ".join(item.subtask_ids)
     settled = "Not settled."
     if item.resolution.strip():

@@ -138,10 +138,14 @@ def _given_answer(question: EvalQuestion, run: EndedRun, result: RunResult) -> G
     fit = None
     if question.plan and not run.alone:
         fit = plan_fit(question.plan, result.subtasks)
+    text = result.answer if run.problem is None else ""
+    fields = run.output if run.alone else result.answer_json
+    roles = [report.role for report in took if report.template is None]
+
     return Given(
-        text=result.answer if run.problem is None else "",
-        fields=run.output if run.alone else result.answer_json,
-        roles=[report.role for report in took if report.template is None],
+        text=text,
+        fields=fields,
+        roles=roles,
         has_gap=bool(result.gaps),
         plan=fit,
     )
