@@ -60,11 +60,10 @@ class AgentTurnActivities:
         )
         note = await self._note(turn, withheld)
         if asked.head is None:
+            subtask = await self._subtask(turn.brief)
             opens = self._other_opening if asked.another_query else self._opening
-            opening, text = await opens(turn)
-            call = None
-            if turn.search_tool and not asked.another_query:
-                call = first_search(turn, await self._subtask(turn.brief))
+            opening, text = await opens(turn, subtask)
+            call = first_search(turn, subtask)
             answered = await self._calls.begin(asked, opening, text, options, note, call)
         else:
             messages = await self._following(turn, note)
@@ -110,10 +109,10 @@ class AgentTurnActivities:
             content += user_message(note)["content"]
         return [message] if content else []
 
-    async def _opening(self, turn: RoleTurn) -> tuple[Opening, PromptWriter]:
+    async def _opening(self, turn: RoleTurn, subtask: Subtask) -> tuple[Opening, PromptWriter]:
         """Returns the shared prefix of a role's conversations, and the writer of a first prompt."""
         asked, brief, role = turn.asked, turn.brief, turn.role
-        prompt = await self._first_prompt(turn)
+        prompt = await self._first_prompt(turn, subtask)
         has_first_step = bool(prompt.tables or turn.search_tool)
         names = offered_tools(turn) if has_first_step else role.tools
         tools = turn.toolbox.definitions(names, attachments=bool(brief.attachments))
@@ -134,9 +133,8 @@ class AgentTurnActivities:
         system = prompts.worker_system(role, asked.max_turns, asked.run.date, cites, short=short)
         return turn.opening(system, tools), prompt.within
 
-    async def _other_opening(self, turn: RoleTurn) -> tuple[Opening, str]:
+    async def _other_opening(self, turn: RoleTurn, subtask: Subtask) -> tuple[Opening, str]:
         """Returns the opening and the prompt of the conversation for another query."""
-        subtask = await self._subtask(turn.brief)
         tables = await shown_tables(self._teams, turn, subtask)
         tools = turn.toolbox.definitions(turn.toolbox.queries(turn.role))
         prompt = prompts.another_query(subtask, tables, turn.asked.another_query)
@@ -151,10 +149,9 @@ class AgentTurnActivities:
         description = await read_text(store, brief.description_ref)
         return subtask.model_copy(update={"description": description})
 
-    async def _first_prompt(self, turn: RoleTurn) -> BriefPrompt:
+    async def _first_prompt(self, turn: RoleTurn, subtask: Subtask) -> BriefPrompt:
         """Returns the first prompt as read from the store."""
         store, brief = self._calls.store, turn.brief
-        subtask = await self._subtask(brief)
         small = await read_small(store, brief.attachments)
         previous = None
         if brief.previous_ref is not None:

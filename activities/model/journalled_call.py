@@ -239,8 +239,7 @@ class ModelCalls:
             labels=how.labels,
             at=datetime.now(UTC).isoformat(),
         )
-        saved = await until_stored(partial(self.conversations.save, key, entry))
-        return self._answered(key, saved)
+        return await self._save(key, entry)
 
     async def _make_call(
         self,
@@ -291,7 +290,12 @@ class ModelCalls:
             anew_from=how.anew_from,
             others=[*how.others],
         )
-        return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
+        return await self._save(key, entry)
+
+    async def _save(self, key: str, entry: Entry) -> Answered:
+        """Stores the entry of a call. Returns its answer."""
+        saved = await until_stored(partial(self.conversations.save, key, entry))
+        return self._answered(key, saved)
 
     def _estimate(self, model: str, draft: CallDraft) -> float | None:
         """Returns the estimated cost of a call in dollars.

@@ -16,16 +16,13 @@ _CHARS = 400  # of a question with the form of its answer; more is a task of sev
 _SURE = 2  # so many words of a question that tables have are no chance
 _LISTED = "table tables row rows column columns data document documents file files more"
 _OF_CATALOGUES = words_of(_LISTED)
-_ASKS = re.compile(
-    r"\b(?:how (?:many|much|often|large|long|high|old)|which|what|who|whose|when|where|total|sum"
-    r"|average|mean|median|count|number of|most|least|highest|lowest"
-    r"|wie ?viele?|wie oft|welche[rsnm]?|wer|wann|wo|summe|durchschnitt\w*|anzahl)\b",
-    re.IGNORECASE,
+_FIGURE_WORDS = (
+    r"how (?:many|much|often|large|long|high|old)|total|sum|average|mean|median|count|number of"
+    r"|most|least|highest|lowest|wie ?viele?|wie oft|summe|durchschnitt\w*|anzahl"
 )
-_FIGURES = re.compile(
-    r"\b(?:how (?:many|much|often|large|long|high|old)|total|sum|average|mean|median|count"
-    r"|number of|most|least|highest|lowest"
-    r"|wie ?viele?|wie oft|summe|durchschnitt\w*|anzahl|meisten?)\b",
+_FIGURES = re.compile(rf"\b(?:{_FIGURE_WORDS}|meisten?)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    rf"\b(?:{_FIGURE_WORDS}|which|what|who|whose|when|where|welche[rsnm]?|wer|wann|wo)\b",
     re.IGNORECASE,
 )
 _TELLS = re.compile(

@@ -1,6 +1,6 @@
 """The status and the result of a run, made from its state on request."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from temporal_supervisor.supervision.base import limits
@@ -99,6 +99,7 @@ def result_of(state: RunState) -> RunResult:
     reports = [_timed(state, report, now) for report in state.board.reports()]
     gaps = state.answer.gaps
     answer = _shown_answer(state)
+    doubts = _doubts(state)
     wall = now - state.started_at
     held = state.time_and_budget.held_time(state.started_at, now)
     own_seconds = state.time_and_budget.own_seconds
@@ -111,13 +112,13 @@ def result_of(state: RunState) -> RunResult:
         answer_model=answer.model,
         result_ref=state.published.result_ref,
         trace_ref=state.published.trace_ref,
-        confidence=_confidence(state),
+        confidence=_confidence(state, doubts),
         grounding=grounding_of(answer, state.board.current()),
         gaps=gaps,
         contradictions=state.answer.contradictions,
         citations=answer.citations,
         unsupported=unsupported_in(answer, state.board.current()),
-        doubts=_doubts(state),
+        doubts=doubts,
         subtasks=reports,
         artifacts=[*state.answer.tables, *_artifacts_of(reports)],
         usage=state.usage,
@@ -163,7 +164,7 @@ def _doubts(state: RunState) -> list[Doubt]:
     return doubts_about(state.request.goal, answer, state.board.current())
 
 
-def _confidence(state: RunState) -> float | None:
+def _confidence(state: RunState, doubts: Sequence[Doubt]) -> float | None:
     """Returns the model's confidence, capped at the computed upper bound; else the bound.
 
     None without an answer, and for an extract.
@@ -178,6 +179,5 @@ def _confidence(state: RunState) -> float | None:
     points = [each for each in state.open_points.all_points if each.subtask_id not in of_the_answer]
     by_id = state.plan.importance
     contradictions = state.answer.contradictions
-    doubts = _doubts(state)
     bound = ceiling(answer, state.board.current(), by_id, contradictions, points, doubts)
     return bound if answer.confidence is None else min(answer.confidence, bound)

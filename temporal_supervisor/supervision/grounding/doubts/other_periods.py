@@ -10,20 +10,27 @@ from dataclasses import dataclass
 
 from temporal_supervisor.supervision.grounding.doubts.inquiry import Inquiry
 from temporal_supervisor.supervision.grounding.doubts.query_shape import QueryShape
-from temporal_supervisor.supervision.grounding.wording.time_words import YEAR, dates_in
+from temporal_supervisor.supervision.grounding.wording.time_words import (
+    YEAR,
+    Day,
+    dates_in,
+    month_name,
+)
 
-_FIRST_WORDS = "first|1st|1[.]|erste[nrs]?"
-_SECOND_WORDS = "second|2nd|2[.]|zweite[nrs]?"
-_THIRD_WORDS = "third|3rd|3[.]|dritte[nrs]?"
-_FOURTH_WORDS = "fourth|4th|last|4[.]|vierte[nrs]?"
+_FIRST = "first|1st|1[.]|erste[nrs]?"
+_SECOND = "second|2nd|2[.]|zweite[nrs]?"
+_THIRD = "third|3rd|3[.]|dritte[nrs]?"
+_FOURTH = "fourth|4th|4[.]|vierte[nrs]?"
+_ORDINALS = [re.compile(words, re.IGNORECASE) for words in (_FIRST, _SECOND, _THIRD, _FOURTH)]
+# Behind "half" or "quarter": no "of" that leads to something else than a year.
+_OF_NO_YEAR = r"(?! \s of \s (?! the\s(?:fiscal\s)?year | \d{4} ) )"
 
 # "second half of 2025", "first half-year 2025", "H2 2025", "2. Halbjahr 2025"; not "the second half
 # of the match".
 _HALF = re.compile(
     rf"""
-    \b (?: (?P<first>{_FIRST_WORDS}) | (?P<second>{_SECOND_WORDS}|last) ) \s
-        (?: half (?: [ -]year )? (?! \s of \s (?! the\s(?:fiscal\s)?year | \d{{4}} ) )
-          | halbjahr\w* )
+    \b (?P<ordinal> {_FIRST} | {_SECOND} | last ) \s
+        (?: half (?: [ -]year )? {_OF_NO_YEAR} | halbjahr\w* )
     | \b h (?P<number>[12]) \b
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -32,13 +39,13 @@ _HALF = re.compile(
 # "third quarter of 2025", "Q3 2025", "3. Quartal"; not "the third quarter of the game".
 _QUARTER = re.compile(
     rf"""
-    \b (?: (?P<q1>{_FIRST_WORDS}) | (?P<q2>{_SECOND_WORDS}) | (?P<q3>{_THIRD_WORDS})
-         | (?P<q4>{_FOURTH_WORDS}) ) \s
-        (?: quarter (?! \s of \s (?! the\s(?:fiscal\s)?year | \d{{4}} ) ) | quartal\w* )
+    \b (?P<ordinal> {_FIRST} | {_SECOND} | {_THIRD} | {_FOURTH} | last ) \s
+        (?: quarter {_OF_NO_YEAR} | quartal\w* )
     | \b q (?P<number>[1-4]) \b
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_PARTS = ((_HALF, 6), (_QUARTER, 3))  # each with its months
 
 # Words with which a month is one end of a longer time: "since March 2024".
 _BOUNDS = re.compile(
@@ -67,20 +74,6 @@ _MONTHS = re.compile(
     """,
     re.VERBOSE,
 )
-_NAMES = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
 _LAST_DAYS = 28  # from this day on a date may be the last one of its month
 
 
@@ -96,49 +89,26 @@ class PartOfYear:
     @property
     def months(self) -> str:
         """Its months, as in `July to December`."""
-        first, last = _NAMES[self.first - 1], _NAMES[self.last - 1]
-        return first if first == last else f"{first} to {last}"
+        first = month_name(self.first)
+        return first if self.first == self.last else f"{first} to {month_name(self.last)}"
 
-    def begins_at(self, date: re.Match[str]) -> bool:
+    def begins_at(self, date: Day) -> bool:
         """True if a date is its first day, or the day before."""
-        year, month, day = _parts(date)
+        year, month, day = date
         if (month, day) in ((self.first, 0), (self.first, 1)):
             return self.year in (0, year)
         is_day_before = month % 12 + 1 == self.first and day >= _LAST_DAYS
         year_before = self.year - 1 if self.first == 1 else self.year
         return is_day_before and (self.year == 0 or year == year_before)
 
-    def ends_at(self, date: re.Match[str]) -> bool:
+    def ends_at(self, date: Day) -> bool:
         """True if a date is its last day, or the day after."""
-        year, month, day = _parts(date)
+        year, month, day = date
         if month == self.last and (day == 0 or day >= _LAST_DAYS):
             return self.year in (0, year)
         is_day_after = month == self.last % 12 + 1 and day == 1
         year_after = self.year + 1 if self.last == 12 else self.year
         return is_day_after and (self.year == 0 or year == year_after)
-
-
-@dataclass(frozen=True)
-class MonthsRead:
-    """The times that a query reads: its two `dates`, or the months that it lists."""
-
-    dates: tuple[re.Match[str], re.Match[str]] | None = None
-    listed: frozenset[int] = frozenset()
-
-    def are(self, period: PartOfYear) -> bool:
-        """True if they are a part of a year, from its first to its last day."""
-        if self.dates is None:
-            return self.listed == {*range(period.first, period.last + 1)}
-        low, high = self.dates
-        return period.begins_at(low) and period.ends_at(high)
-
-    @property
-    def words(self) -> str:
-        """Both ends, as in `2025-06-01 to 2025-12-31`, or `months 6 to 12`."""
-        if self.dates is None:
-            return f"months {min(self.listed)} to {max(self.listed)}"
-        low, high = self.dates
-        return f"{low[0]} to {high[0]}"
 
 
 def other_period(inquiry: Inquiry) -> Iterator[str]:
@@ -151,11 +121,13 @@ def other_period(inquiry: Inquiry) -> Iterator[str]:
     shapes = inquiry.shapes if only is None else [only.shape]
     read: list[str] = []
     for shape in shapes:
-        months = _months_read(shape)
-        if months is not None and months.are(period):
+        time = _time_read(shape, period)
+        if time is None:
+            continue
+        words, is_asked_for = time
+        if is_asked_for:
             return
-        if months is not None:
-            read.append(months.words)
+        read.append(words)
     if read:
         yield f"the query reads {read[-1]}, and {period.words} is {period.months}"
 
@@ -172,24 +144,27 @@ def period_of(question: str) -> PartOfYear | None:
 
 
 def _parts_of_a_year(question: str, year: int) -> Iterator[PartOfYear]:
-    for match in _HALF.finditer(question):
-        is_first = match["first"] or match["number"] == "1"
-        first, last = (1, 6) if is_first else (7, 12)
-        yield PartOfYear(_named(match, year), year, first, last)
-
-    for match in _QUARTER.finditer(question):
-        number = int(match["number"] or 0)
-        for each in range(1, 5):
-            if match["number"] is None and match[f"q{each}"]:
-                number = each
-        yield PartOfYear(_named(match, year), year, 3 * number - 2, 3 * number)
+    for pattern, size in _PARTS:
+        for match in pattern.finditer(question):
+            last = size * _number_of(match, 12 // size)
+            yield PartOfYear(_named(match, year), year, last - size + 1, last)
 
     if _BOUNDS.search(question):
         return
     for own_year, month, day in sorted(dates_in(question)):
         is_month = own_year and month and not day
         if is_month:
-            yield PartOfYear(f"{_NAMES[month - 1]} {own_year}", own_year, month, month)
+            yield PartOfYear(f"{month_name(month)} {own_year}", own_year, month, month)
+
+
+def _number_of(match: re.Match[str], count: int) -> int:
+    """Returns the number of a part of a year that has `count` of them, from 1."""
+    if match["number"]:
+        return int(match["number"])
+    for number, words in enumerate(_ORDINALS, 1):
+        if words.fullmatch(match["ordinal"]):
+            return number
+    return count  # "last"
 
 
 def _named(match: re.Match[str], year: int) -> str:
@@ -199,18 +174,27 @@ def _named(match: re.Match[str], year: int) -> str:
     return f"{words} of {year}" if year else words
 
 
-def _months_read(shape: QueryShape) -> MonthsRead | None:
-    """Returns the times that a query reads; None without two dates or a list of months."""
+def _time_read(shape: QueryShape, period: PartOfYear) -> tuple[str, bool] | None:
+    """Returns the words for the time that a query reads, and True if it is the period.
+
+    Examples of words: `2025-06-01 to 2025-12-31`, `months 6 to 12`. None for a query without two
+    dates or a list of months.
+    """
     listed = _MONTHS.search(shape.bare)
     if listed is not None:
-        return MonthsRead(listed=_listed_months(listed))
+        months = _listed_months(listed)
+        is_period = months == {*range(period.first, period.last + 1)}
+        return f"months {min(months)} to {max(months)}", is_period
 
-    dates: list[re.Match[str]] = []
-    for text in sorted({*shape.chosen}):
-        date = _DATE.fullmatch(text)
-        if date is not None:
-            dates.append(date)
-    return MonthsRead(dates=(dates[0], dates[1])) if len(dates) == 2 else None
+    dates: dict[str, Day] = {}
+    for text in shape.chosen:
+        day = _day(text)
+        if day is not None:
+            dates[text] = day
+    if len(dates) != 2:
+        return None
+    low, high = sorted(dates)
+    return f"{low} to {high}", period.begins_at(dates[low]) and period.ends_at(dates[high])
 
 
 def _listed_months(listed: re.Match[str]) -> frozenset[int]:
@@ -220,5 +204,9 @@ def _listed_months(listed: re.Match[str]) -> frozenset[int]:
     return frozenset(int(month) for month in listed["listed"].split(","))
 
 
-def _parts(date: re.Match[str]) -> tuple[int, int, int]:
+def _day(text: str) -> Day | None:
+    """Returns the day of a text that is a date; None for any other."""
+    date = _DATE.fullmatch(text)
+    if date is None:
+        return None
     return int(date["year"]), int(date["month"]), int(date["day"] or 0)

@@ -19,12 +19,12 @@ from temporal_supervisor.supervision.grounding.rows.superlatives import (
     superlative_in,
 )
 from temporal_supervisor.supervision.grounding.wording.plain_words import words_of
+from temporal_supervisor.supervision.grounding.wording.time_words import is_year
 from temporal_supervisor.supervision.grounding.written_figures import Figure, values
 
 _LEAST_FIGURES = 3  # of a list: two are a change, or a comparison
 _MOST_CHARS = 2_000  # of a sentence that is read as a list
 _KEPT = 64  # texts whose lists are remembered
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _NAME = re.compile(r"[A-ZÄÖÜ][\w'’-]+")
 # "the most hours in total", "the total hours": they choose nothing.
 _TOTALS = frozenset(["total", "totals", "sum", "sums"])
@@ -89,7 +89,7 @@ def _reason(said: Superlative, sentence: str, listed: ListedFigures) -> str | No
     if not {*words_of(" ".join(names))} <= listed.words:
         return None
 
-    figures = [figure for figure in values(sentence) if not _YEAR.fullmatch(figure.digits)]
+    figures = _figures_in(sentence)
     words = frozenset(words_of(sentence))
     if len(figures) > 1:
         return None
@@ -114,7 +114,7 @@ def _list_in(sentence: str) -> ListedFigures | None:
     is_row = sentence.lstrip().startswith("|")
     if is_row or len(sentence) > _MOST_CHARS or has_superlative(sentence):
         return None
-    figures = [figure for figure in values(sentence) if not _YEAR.fullmatch(figure.digits)]
+    figures = _figures_in(sentence)
     units = {(figure.unit, figure.scale) for figure in figures}
     if len(figures) < _LEAST_FIGURES or len(units) != 1:
         return None
@@ -123,6 +123,11 @@ def _list_in(sentence: str) -> ListedFigures | None:
         names=tuple(_names_before(figures, sentence)),
         words=frozenset(words_of(sentence)),
     )
+
+
+def _figures_in(sentence: str) -> list[Figure]:
+    """Returns the figures of a sentence, without years."""
+    return [figure for figure in values(sentence) if not is_year(figure.digits)]
 
 
 def _names_before(figures: Sequence[Figure], sentence: str) -> Iterator[frozenset[str]]:

@@ -71,6 +71,11 @@ Day = tuple[int, int, int]
 """A date as year, month and day, with 0 for what is not given."""
 
 
+def month_name(number: int) -> str:
+    """Returns the English name of a month, from 1 for January."""
+    return _MONTHS[number - 1].partition("|")[0].capitalize()
+
+
 def is_year(written: str) -> bool:
     """True for digits that may be a year, and nothing else."""
     return _WHOLE_YEAR.fullmatch(written) is not None
